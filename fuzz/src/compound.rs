@@ -427,7 +427,7 @@ impl<'a> Parts<'a> {
                 count: length,
             },
             OpCode::IoAdvise => {
-                Op::IoAdvise { stateid, offset, count: length, hints: Bitmap::of(&[1]) }
+                Op::IoAdvise { stateid, offset, count: length, hints: Bitmap::from_numbers(&[1]) }
             }
             OpCode::Access => Op::Access { access: count },
             _ => return None,
@@ -448,14 +448,14 @@ impl<'a> Parts<'a> {
             OpCode::Nverify => Op::Nverify { attributes },
             OpCode::Secinfo => Op::Secinfo { name },
             OpCode::Readdir => {
-                let request = Bitmap::of(&[1, 4, 20, 33]);
+                let request = Bitmap::from_numbers(&[1, 4, 20, 33]);
                 let maxcount = u32::from(self.choice.much) << 6;
                 let (cookie, verifier) = (u64::from(self.choice.which), Verifier([0; 8]));
                 Op::Readdir { cookie, verifier, dircount: maxcount, maxcount, request }
             }
-            OpCode::Getattr => {
-                Op::Getattr { request: Bitmap::of(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35, 82]) }
-            }
+            OpCode::Getattr => Op::Getattr {
+                request: Bitmap::from_numbers(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35, 82]),
+            },
             _ => return None,
         })
     }

@@ -85,10 +85,10 @@ pub fn run(options: &Options) -> Result<bool> {
     prepare()?;
     let folder = options.run.clone().unwrap_or_else(|| lab_folder("run"));
     match &options.action {
-        Action::Up(wanted) => print_access(&Lab::up(&folder, &wanted.to_wanted())?),
+        Action::Up(wanted) => print_access(&Lab::boot(&folder, &wanted.to_wanted())?),
         Action::Restore => print_access(&Lab::restore(&folder)?),
         Action::Save => Lab::open(&folder)?.save()?,
-        Action::Down => Lab::down(&folder)?,
+        Action::Down => Lab::shut_down(&folder)?,
         Action::Exec { command } => {
             let mut inside = Lab::open(&folder)?.inside(&command[0]);
             return Ok(inside.args(&command[1..]).status().context(command[0].clone())?.success());

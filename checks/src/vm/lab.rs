@@ -52,7 +52,7 @@ impl Lab {
     ///
     /// # Errors
     /// If one is already running there, an image can't be made, or a machine doesn't come up.
-    pub fn up(folder: &Path, wanted: &NewLab) -> Result<Self> {
+    pub fn boot(folder: &Path, wanted: &NewLab) -> Result<Self> {
         let folder = make_folder(folder)?;
         refuse_running(&folder)?;
         let image = image::find_or_make(wanted.server)?;
@@ -62,7 +62,7 @@ impl Lab {
         }
         let has_shared_disk = wanted.shared_mib.is_some();
         let plan = Plan { machines, mtu: wanted.mtu, has_shared_disk };
-        let lab = Self { space: Space::of(&folder), folder, plan };
+        let lab = Self { space: Space::new(&folder), folder, plan };
         lab.plan.save(&lab.folder)?;
         if let Some(size_mib) = wanted.shared_mib {
             qemu::make_shared_disk(&lab.folder, size_mib)?;
@@ -96,7 +96,7 @@ impl Lab {
             self.emulator(machine).copy_disks(&folder)?;
         }
         ssh::copy_key(&self.folder, &folder)?;
-        let copy = Self { space: Space::of(&folder), folder, plan };
+        let copy = Self { space: Space::new(&folder), folder, plan };
         ssh::write_config(&copy.folder, &copy.space, &copy.plan.machines)?;
         copy.plan.save(&copy.folder)?;
         Ok(copy)
@@ -111,14 +111,14 @@ impl Lab {
             .canonicalize()
             .with_context(|| format!("no laboratory in {}", folder.display()))?;
         let plan = Plan::load(&folder)?;
-        Ok(Self { space: Space::of(&folder), folder, plan })
+        Ok(Self { space: Space::new(&folder), folder, plan })
     }
 
     /// Ends the machines of a directory and removes its network; the disks stay.
     ///
     /// # Errors
     /// If a machine won't end.
-    pub fn down(folder: &Path) -> Result<()> {
+    pub fn shut_down(folder: &Path) -> Result<()> {
         if !Plan::is_in(folder) {
             return Ok(());
         }
@@ -145,7 +145,7 @@ impl Lab {
     /// # Errors
     /// If they were never saved, or don't come up.
     pub fn rewind(&self) -> Result<()> {
-        Self::down(&self.folder)?;
+        Self::shut_down(&self.folder)?;
         Self::restore(&self.folder).map(drop)
     }
 
@@ -208,7 +208,7 @@ impl Lab {
     fn or_down(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let outcome = act();
         if outcome.is_err() {
-            Self::down(&self.folder)?;
+            Self::shut_down(&self.folder)?;
         }
         outcome
     }
@@ -309,7 +309,7 @@ impl Lab {
         self.folder.join(ssh::CONFIG)
     }
 
-    /// Returns a script that ends the machines, like [`Lab::down`].
+    /// Returns a script that ends the machines, like [`Lab::shut_down`].
     fn end_script(&self) -> String {
         let folder = self.folder.display();
         format!(
@@ -362,7 +362,7 @@ impl Deref for TemporaryLab {
 
 impl Drop for TemporaryLab {
     fn drop(&mut self) {
-        if let Err(error) = Lab::down(&self.lab.folder) {
+        if let Err(error) = Lab::shut_down(&self.lab.folder) {
             eprintln!("vm: {error:#}");
         }
     }

@@ -66,11 +66,11 @@ fn names_all(description: &str, images: &[Image]) -> bool {
 fn boot_and_save(folder: &Path, emulator: &str, wanted: &NewLab) -> Result<Lab> {
     eprintln!("vm: booting {}", folder.display());
     // We hold the lock: anything running there was left by a process that is gone.
-    Lab::down(folder)?;
+    Lab::shut_down(folder)?;
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }
-    let lab = TemporaryLab::new(Lab::up(folder, wanted)?);
+    let lab = TemporaryLab::new(Lab::boot(folder, wanted)?);
     lab.save()?;
     fs::write(folder.join(DESCRIPTION), describe(&lab, emulator)?)?;
     Lab::open(folder)

@@ -39,10 +39,10 @@ impl Default for CrossCheckSources {
 }
 
 /// Returns the number of ops of each kind, including the warm-up.
-pub fn done(result: &PassResult) -> Vec<KindTotals> {
+pub fn sum_kinds(result: &PassResult) -> Vec<KindTotals> {
     let mut all = Vec::new();
     for &kind in OpKind::ALL {
-        let (ops, bytes) = of(result, kind);
+        let (ops, bytes) = count_kind(result, kind);
         let mut failed = 0_u64;
         for recorded in &result.kinds {
             if recorded.kind == kind {
@@ -65,8 +65,8 @@ pub fn cross_checks(
     sources: &CrossCheckSources,
 ) -> Vec<CrossCheck> {
     let tally = &sources.tally;
-    let mut cross_checks = vec![issued(result)];
-    cross_checks.extend(tallied(result, tally));
+    let mut cross_checks = vec![compare_issued(result)];
+    cross_checks.extend(compare_tallies(result, tally));
     if let Some(inventory) = sources.inventory {
         cross_checks.extend(inventory::cross_checks(spec, result, sources, inventory));
     }
@@ -104,7 +104,7 @@ fn cross_check(expected: u64, found: u64, source: &str) -> CrossCheck {
 }
 
 /// Returns ops and bytes of a kind, including the warm-up, because the sources counted it, too.
-fn of(result: &PassResult, kind: OpKind) -> (u64, u64) {
+fn count_kind(result: &PassResult, kind: OpKind) -> (u64, u64) {
     let (mut ops, mut bytes) = result.scope.warmed_up(kind);
     for recorded in &result.kinds {
         if recorded.kind == kind {
@@ -132,14 +132,14 @@ fn bytes_of(result: &PassResult, is_one: fn(OpKind) -> bool) -> u64 {
     let mut bytes = 0;
     for &kind in OpKind::ALL {
         if is_one(kind) {
-            bytes += of(result, kind).1;
+            bytes += count_kind(result, kind).1;
         }
     }
     bytes
 }
 
 /// Compares finished ops with issued ones. An op that never finished was only issued.
-fn issued(result: &PassResult) -> CrossCheck {
+fn compare_issued(result: &PassResult) -> CrossCheck {
     // Issued ops are only counted within the window, so leave out the warm-up on both sides.
     let mut window = result.errors();
     let mut issued = 0;
@@ -151,7 +151,7 @@ fn issued(result: &PassResult) -> CrossCheck {
 }
 
 /// Compares the recorder with the counts of backends or kernel.
-fn tallied(result: &PassResult, tally: &BackendCounts) -> Vec<CrossCheck> {
+fn compare_tallies(result: &PassResult, tally: &BackendCounts) -> Vec<CrossCheck> {
     let mut cross_checks = Vec::new();
     if let Some(ops) = tally.ops {
         cross_checks.push(cross_check(ended(result), ops, "ops counted by the backend"));

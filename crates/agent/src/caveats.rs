@@ -89,7 +89,7 @@ pub fn about_figures(
     let mut caveats = Vec::new();
     caveats.extend(too_short(result));
     // In some passes workers are idle by design, so they cannot be synchronized.
-    if !spec.stands_idle(result.pass) {
+    if !spec.has_idle_workers(result.pass) {
         caveats.extend(result.unsynchronised(spec.workers));
     }
     caveats.extend(processors::about_processors(spec, result, used, server_here.is_some()));

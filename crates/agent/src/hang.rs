@@ -69,7 +69,7 @@ pub(crate) struct HangWatch {
 
 impl HangWatch {
     /// Returns what to watch during a trial, or `None` if its waits are limited otherwise.
-    pub(crate) fn of(assignment: &Assignment, stop: &Stop) -> Option<Self> {
+    pub(crate) fn for_trial(assignment: &Assignment, stop: &Stop) -> Option<Self> {
         let spec = &assignment.spec;
         let stop = stop.clone();
         let Some(lab) = &spec.lab else {
@@ -134,7 +134,7 @@ impl HangGuard {
         let thread = std::thread::spawn(move || {
             let mut silence = WaitingThreads::default();
             while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                look(&seen, &mut silence, last_resort.as_ref());
+                check_for_hang(&seen, &mut silence, last_resort.as_ref());
             }
         });
         Self { shared, thread: Some((end, thread)) }
@@ -175,7 +175,7 @@ struct WaitingThreads {
 }
 
 /// Checks once, and acts if there is a hang.
-fn look(shared: &Shared, silence: &mut WaitingThreads, last_resort: Option<&ForcedExit>) {
+fn check_for_hang(shared: &Shared, silence: &mut WaitingThreads, last_resort: Option<&ForcedExit>) {
     let mut watched = shared.watched();
     let Some(now) = watched.as_mut() else {
         *silence = WaitingThreads::default();

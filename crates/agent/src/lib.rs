@@ -141,7 +141,7 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
         SessionState { agent, trial: None, content: None, host, watch: None, guard, watched: None };
     while let Some(order) = end.next_order() {
         // A panic ends the order but not the agent, which still has to undo earlier changes.
-        let obeyed = panicked::catch(|| held.obey(order, end));
+        let obeyed = panicked::catch(|| held.execute_order(order, end));
         let report = obeyed.unwrap_or_else(|panicked| Report::Failed(panicked.to_string()));
         let Some(why) = held.guard.release() else {
             end.report(report);
@@ -172,14 +172,14 @@ struct SessionState<'a> {
 }
 
 impl SessionState<'_> {
-    fn obey(&mut self, order: Order, end: &AgentEnd) -> Report {
+    fn execute_order(&mut self, order: Order, end: &AgentEnd) -> Report {
         match order {
             Order::Begin(assignment) => {
                 // An earlier cancellation no longer applies.
                 end.cancelled().store(false, Relaxed);
                 let stop = Stop::new(Arc::clone(&self.agent.stop), Arc::clone(end.cancelled()));
                 let before = self.content.take();
-                self.watched = HangWatch::of(&assignment, &stop);
+                self.watched = HangWatch::for_trial(&assignment, &stop);
                 self.guard.watch(self.watched.clone());
                 match Trial::begin(self.agent, *assignment, stop, before.as_ref()) {
                     Ok(begun) => Report::Begun(self.trial.insert(begun).begun()),
@@ -232,7 +232,7 @@ impl SessionState<'_> {
             | Order::UndoLast
             | Order::UndoAll
             | Order::Invalidate { .. }
-            | Order::Clean { .. } => self.host.obey(order),
+            | Order::Clean { .. } => self.host.execute_order(order),
         }
     }
 

@@ -35,7 +35,7 @@ impl Trial<'_> {
         let sources = SourceWatch::begin(self.mount.as_ref());
         self.neighbors.show_life(self.target());
         let around = Surroundings::begin(&self.server_place, None);
-        let program = FollowedProgram::of(external, Arc::clone(clock));
+        let program = FollowedProgram::observe(external, Arc::clone(clock));
         let watch = self.agent.watch();
         let begun_ns = clock.now_ns();
         let outside = external.run(pass)?;
@@ -87,7 +87,7 @@ impl Trial<'_> {
     }
 
     /// Compares the sizes of the files left by a program with the bytes it claims to have written.
-    pub(crate) fn left_behind(
+    pub(crate) fn check_left_files(
         &self,
         result: &PassResult,
         ending: &Ending,

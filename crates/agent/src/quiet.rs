@@ -52,7 +52,7 @@ mod tests {
     fn wait_for(moves: &[u64], within_ms: u64) -> QuietWait {
         let (mut moved, mut looks) = (0, 0);
         let mut read = || {
-            let activity = Activity::of("disk vda", moved);
+            let activity = Activity::new("disk vda", moved);
             moved += moves.get(looks).copied().unwrap_or(0);
             looks += 1;
             activity

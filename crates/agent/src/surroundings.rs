@@ -69,7 +69,7 @@ pub(crate) struct FollowedProgram(Rc<RefCell<ProgramWatch>>);
 
 impl FollowedProgram {
     /// Observes the program that the next pass starts.
-    pub(crate) fn of(external: &mut External, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn observe(external: &mut External, clock: Arc<dyn Clock>) -> Self {
         let watch = Rc::new(RefCell::new(ProgramWatch::default()));
         let observed = Rc::clone(&watch);
         external.observe_with(move |moment| match moment {

@@ -66,7 +66,7 @@ impl<'a> ThisHost<'a> {
     }
 
     /// Executes an order about this host.
-    pub(crate) fn obey(&mut self, order: Order) -> Report {
+    pub(crate) fn execute_order(&mut self, order: Order) -> Report {
         let done = match order {
             Order::Open(opening) => self.open(opening),
             Order::Clean { forget } => {
@@ -87,7 +87,7 @@ impl<'a> ThisHost<'a> {
         // Only one process can hold the log, so close ours before opening it again.
         *held = None;
         let open = if after_power_loss { Lab::open_after_power_loss } else { Lab::open };
-        let mut lab = open(self.state_dir, &campaign, allow_destroy)?.stopped_by(self.stop);
+        let mut lab = open(self.state_dir, &campaign, allow_destroy)?.with_stop(self.stop);
         if keep {
             lab = lab.keeping_files();
         }

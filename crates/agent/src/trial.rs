@@ -120,7 +120,7 @@ impl<'a> Trial<'a> {
     ) -> Result<Self, TargetError> {
         let spec = &assignment.spec;
         let pattern = engine::target::pattern_of(spec, assignment.seed, &assignment.work_name);
-        let mut pattern = pattern.made_before(before);
+        let mut pattern = pattern.reuse_pool(before);
         pattern = engine::target::follow_rewrites(pattern, spec, assignment.share);
         let ack_journal = journal_path(agent, &assignment);
         if let Some(path) = &ack_journal {
@@ -149,7 +149,7 @@ impl<'a> Trial<'a> {
         if assignment.journal == JournalLocation::Inherited {
             target.assume_prepared();
         }
-        let mount = target.local_paths().first().and_then(|path| Mount::of(path));
+        let mount = target.local_paths().first().and_then(|path| Mount::find_containing(path));
         let loops = mount.as_ref().map(loops::below).unwrap_or_default();
         let mut external = None;
         if spec.workload.is_external() {
@@ -159,7 +159,7 @@ impl<'a> Trial<'a> {
         // time.
         let settling = match spec.workload {
             Workload::Metadata | Workload::Transactions if spec.files >= settle::FILES_MIN => {
-                Settling::beside(&target.local_paths())
+                Settling::next_to(&target.local_paths())
             }
             _ => Settling::default(),
         };
@@ -246,7 +246,7 @@ impl<'a> Trial<'a> {
             (None, Ok(worked)) => {
                 let MeasuredPass { result, ending, .. } = &worked.measured;
                 let is_broken = *ending != Ending::Complete;
-                let done = accounting::done(result);
+                let done = accounting::sum_kinds(result);
                 self.worked = Some(worked);
                 Ok(Report::Worked { done, is_broken })
             }

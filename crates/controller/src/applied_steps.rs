@@ -36,7 +36,7 @@ impl AppliedSteps {
     }
 
     /// Returns the steps without their outcomes.
-    pub(crate) fn bare(&self) -> Vec<LabStep> {
+    pub(crate) fn to_steps(&self) -> Vec<LabStep> {
         self.steps.iter().map(|applied| applied.step.clone()).collect()
     }
 

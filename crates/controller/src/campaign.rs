@@ -106,7 +106,7 @@ impl CampaignRunner<'_> {
                 continue;
             }
             let mut trial = Trial { index, ..self.run_trial(&specs[run], position)? };
-            results_on_target::note(store, &specs[run], &mut trial);
+            results_on_target::add_note(store, &specs[run], &mut trial);
             store.add_trial(standing[run].run_id, &trial)?;
             let failed = matches!(trial.state, TrialState::Failed(_));
             failures[run] = if failed { failures[run] + 1 } else { 0 };

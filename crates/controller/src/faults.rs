@@ -69,7 +69,7 @@ enum Phase {
 
 impl<'a> FaultSchedule<'a> {
     /// Returns the faults of a pass in one segment.
-    pub(crate) fn of(
+    pub(crate) fn new(
         spec: &RunSpec,
         pass: Pass,
         segment: u32,

@@ -22,14 +22,14 @@ use crate::hosts::Hosts;
 /// # Errors
 /// If a step cannot be applied or undone, or `stop` is set; the error is a sentence. If a step
 /// fails, everything is undone as far as possible.
-pub(crate) fn bring_to(
+pub(crate) fn apply_wanted(
     applied: &mut AppliedSteps,
     hosts: &mut Hosts<'_>,
     wanted: &[LabStep],
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    applied.steps.retain(|applied| hosts.lost(&applied.step.host).is_none());
-    let (is_kept, _) = reusable_steps(&applied.bare(), wanted);
+    applied.steps.retain(|applied| hosts.loss_reason(&applied.step.host).is_none());
+    let (is_kept, _) = reusable_steps(&applied.to_steps(), wanted);
     // On each host, the kept steps were applied before the others, whatever their order relative to
     // other hosts. So moving the others to the end doesn't change the order on any host.
     let (mut kept, mut outdated) = (Vec::new(), Vec::new());
@@ -63,7 +63,7 @@ pub(crate) fn apply_missing(
     wanted: &[LabStep],
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    let (_, is_there) = reusable_steps(&applied.bare(), wanted);
+    let (_, is_there) = reusable_steps(&applied.to_steps(), wanted);
     let mut missing = Vec::new();
     for (index, step) in wanted.iter().enumerate() {
         if !is_there[index] {
@@ -79,7 +79,7 @@ pub(crate) fn apply_missing(
         }
         apply(applied, hosts, batch)?;
     }
-    sort_as(applied, wanted);
+    sort_like(applied, wanted);
     Ok(())
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn apply_after_power_loss(
         let effective = hosts.ask(host, request::apply(action))?;
         applied.steps.push(AppliedStep { step: step.clone(), effective });
     }
-    sort_as(applied, wanted);
+    sort_like(applied, wanted);
     Ok(())
 }
 
@@ -127,7 +127,7 @@ fn apply(
 }
 
 /// Sorts the applied steps as in `wanted`. The order on each host is already the same.
-fn sort_as(applied: &mut AppliedSteps, wanted: &[LabStep]) {
+fn sort_like(applied: &mut AppliedSteps, wanted: &[LabStep]) {
     let mut of_hosts: BTreeMap<String, VecDeque<AppliedStep>> = BTreeMap::new();
     for applied in applied.steps.drain(..) {
         of_hosts.entry(applied.step.host.clone()).or_default().push_back(applied);
@@ -152,7 +152,7 @@ pub(crate) fn undo_to(
         let top = count_on_top(&applied.steps[kept..]);
         let mut batch = applied.steps.split_off(applied.steps.len() - top);
         // The agent of a lost host undoes its steps on its own.
-        batch.retain(|applied| hosts.lost(&applied.step.host).is_none());
+        batch.retain(|applied| hosts.loss_reason(&applied.step.host).is_none());
         let mut requests = Vec::with_capacity(batch.len());
         for applied in &batch {
             requests.push((applied.step.host.as_str(), request::undo_last()));
@@ -182,7 +182,7 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
         let mut names = Vec::with_capacity(top);
         for applied in applied.steps.split_off(applied.steps.len() - top).into_iter().rev() {
             let host = applied.step.host;
-            if hosts.lost(&host).is_none() && !stuck.contains(&host) {
+            if hosts.loss_reason(&host).is_none() && !stuck.contains(&host) {
                 names.push(host);
             }
         }

@@ -132,7 +132,7 @@ impl<'a> Hosts<'a> {
     ///
     /// # Errors
     /// If a host cannot be reached or used; the error is a sentence that names it.
-    pub(crate) fn reach(&mut self, lab: &LabSpec) -> Result<(), String> {
+    pub(crate) fn connect_hosts(&mut self, lab: &LabSpec) -> Result<(), String> {
         self.reach_all(lab.hosts())?;
         let mut closed = Vec::new();
         let mut requests = Vec::new();
@@ -235,7 +235,7 @@ impl<'a> Hosts<'a> {
 
     /// Removes a lost host's record, so that it can be reached again.
     pub(crate) fn retry_lost(&mut self, host: &str) {
-        if self.lost(host).is_some() {
+        if self.loss_reason(host).is_some() {
             self.leave_one(host);
         }
     }
@@ -445,7 +445,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// Returns why a host is lost, or `None` if it isn't as far as we know.
-    pub(crate) fn lost(&self, host: &str) -> Option<&str> {
+    pub(crate) fn loss_reason(&self, host: &str) -> Option<&str> {
         self.agents.get(host)?.as_ref().err().map(String::as_str)
     }
 
@@ -456,11 +456,11 @@ impl<'a> Hosts<'a> {
 
     /// Disconnects from a host. Its agent then undoes its changes. The host can be reached again.
     pub(crate) fn leave_one(&mut self, host: &str) {
-        self.leave_with(host, 0);
+        self.disconnect_keeping(host, 0);
     }
 
     /// Disconnects from a host, keeping only the first `left` steps in the record.
-    fn leave_with(&mut self, host: &str, left: usize) {
+    fn disconnect_keeping(&mut self, host: &str, left: usize) {
         self.agents.remove(host);
         self.opened.remove(host);
         self.applied_steps.keep_of_host(host, left);
@@ -469,7 +469,7 @@ impl<'a> Hosts<'a> {
     /// Disconnects from a host that has lost power. Only `left` of its applied steps are still in
     /// effect; the others need not be undone.
     pub(crate) fn note_power_loss(&mut self, host: &str, left: usize) {
-        self.leave_with(host, left);
+        self.disconnect_keeping(host, left);
         self.after_power_loss.insert(host.to_owned());
     }
 

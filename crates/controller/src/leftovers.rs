@@ -25,7 +25,7 @@ use record_file::{AbandonedRecord, RecordContent, WorkedTarget};
 static IS_ANY_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// Records that a working directory could not be removed, so that the record is kept for `clean`.
-pub fn note_left() {
+pub fn record_left_directory() {
     IS_ANY_LEFT.store(true, Relaxed);
 }
 
@@ -84,7 +84,7 @@ impl WorkRecord {
     ///
     /// # Errors
     /// If no file can be created there.
-    pub fn of_replay(
+    pub fn for_replay(
         target: Target,
         directory: &str,
         records_dir: &Path,

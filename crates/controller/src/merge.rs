@@ -99,7 +99,7 @@ pub(crate) fn merge(
     for part in &parts {
         spans.push(part.span());
     }
-    let span = enclose(&spans);
+    let span = enclosing_span(&spans);
     let pass = parts.first().map_or(Pass::Read, |first| first.end.result.pass);
     let mut result = PassResult {
         window_ns: span.last_end_ns.saturating_sub(span.first_start_ns),
@@ -137,7 +137,7 @@ pub(crate) fn merge(
 }
 
 /// Returns the smallest span that contains all others, with the last start and the first end.
-fn enclose(spans: &[Span]) -> Span {
+fn enclosing_span(spans: &[Span]) -> Span {
     let mut all = spans.first().copied().unwrap_or_default();
     for span in spans {
         all.first_start_ns = all.first_start_ns.min(span.first_start_ns);
@@ -162,8 +162,8 @@ fn host_result(part: &AgentPass, own: Span, planned_ns: u64, common: Work) -> Ho
         end_ns: own.last_end_ns.wrapping_sub(planned_ns).cast_signed(),
         error_ns: part.clock.error_ns(),
         cpu_ns: result.client_cpu_ns,
-        times: ClientTimes::of(&result.service_time()),
-        response_times: ClientTimes::of(&result.response_time()),
+        times: ClientTimes::from_histogram(&result.service_time()),
+        response_times: ClientTimes::from_histogram(&result.response_time()),
     }
 }
 
@@ -335,7 +335,7 @@ fn merge_caveats(parts: &[AgentPass]) -> Vec<Caveat> {
 
 /// Adds the caveats that only the merged result can show.
 fn add_caveats(spec: &RunSpec, result: &mut PassResult, round_trip_ns: u64) {
-    if !spec.stands_idle(result.pass) {
+    if !spec.has_idle_workers(result.pass) {
         result.caveats.extend(result.unsynchronised(spec.all_workers()));
     }
     result.caveats.extend(host_balance::skewed(&result.hosts, round_trip_ns));

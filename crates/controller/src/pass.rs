@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn fails_trial_without_answer() {
         let spec = RunSpec::null(Workload::Stream);
-        let mut group = AgentGroup::of(&spec);
+        let mut group = AgentGroup::new(&spec);
         let stop = AtomicBool::new(false);
         let pass = one_pass(&spec, &stop, &mut group);
         assert_eq!(reason(pass.name_host(Vec::new())), "the agent did not report its pass");

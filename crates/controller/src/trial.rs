@@ -51,7 +51,7 @@ impl CampaignRunner<'_> {
         spec: &RunSpec,
         number: usize,
     ) -> Result<Option<String>, ControllerError> {
-        let mut group = AgentGroup::of(spec);
+        let mut group = AgentGroup::new(spec);
         let work_name = self.hosts.directory_name(format_args!("check-{number}"));
         let workplace = TrialDirectory { name: &work_name, keep: false, trial: 0 };
         let checked = panicked::catch(|| {
@@ -83,7 +83,7 @@ impl CampaignRunner<'_> {
             passes: Vec::new(),
             facts: Vec::new(),
         };
-        let mut group = AgentGroup::of(run.spec);
+        let mut group = AgentGroup::new(run.spec);
         let made = panicked::catch(|| self.begin_to_end(&mut group, run, &mut trial));
         match made.unwrap_or_else(|panicked| Err(recover(&mut self.hosts, &mut group, &panicked))) {
             Ok(()) => {}
@@ -189,7 +189,7 @@ impl CampaignRunner<'_> {
                 group: &mut *group,
                 stop: self.stop,
                 observe: if is_observed { Some(&mut *self.observe) } else { None },
-                fault_schedule: FaultSchedule::of(spec, pass, trial.position, self.inject_fault),
+                fault_schedule: FaultSchedule::new(spec, pass, trial.position, self.inject_fault),
             };
             match replaced.and_then(|()| one.make(&mut self.hosts, &mut trial.facts)) {
                 Ok(PassEnd { result, facts, broken, .. }) => {
@@ -278,7 +278,7 @@ impl CampaignRunner<'_> {
             let is_new = self.hosts.take_lost_at_work(&host.name);
             let wait_ns = if is_new { wait_ns.max(LOST_WAIT_MIN_NS) } else { wait_ns };
             let until_ns = begun_ns.saturating_add(wait_ns);
-            while self.hosts.lost(&host.name).is_some()
+            while self.hosts.loss_reason(&host.name).is_some()
                 && !self.stop.load(Relaxed)
                 && self.hosts.now_ns() < until_ns
             {
@@ -288,7 +288,7 @@ impl CampaignRunner<'_> {
                 }
             }
             // An agent that was lost again while reconnecting is not another loss.
-            if self.hosts.lost(&host.name).is_some() {
+            if self.hosts.loss_reason(&host.name).is_some() {
                 self.hosts.take_lost_at_work(&host.name);
             }
         }

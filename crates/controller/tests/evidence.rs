@@ -95,7 +95,7 @@ fn host(name: &str, ops: u64, start_ns: i64) -> HostResult {
         end_ns: start_ns + SECOND.cast_signed(),
         error_ns: 0,
         cpu_ns: 0,
-        times: model::ClientTimes::of(&Histogram::new()),
+        times: model::ClientTimes::from_histogram(&Histogram::new()),
         response_times: model::ClientTimes::default(),
     }
 }
@@ -301,7 +301,7 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
             data_of(code, caveats::about_load(&mixed(), &result(Pass::Mix, OpKind::Read, 1_000)))
         }
         CaveatCode::FitsMemory => {
-            let memory = Memory::of_host(1 << 40);
+            let memory = Memory::from_host(1 << 40);
             let mount = mount("overlay");
             let found =
                 caveats::about_memory(&local(), &reads(), Some(&mount), Some(&memory), None);
@@ -327,12 +327,12 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
         }
         CaveatCode::ClockRate => {
             let at = |mono_ns| ClockReading { mono_ns, wall_ns: 0 };
-            let mut drift = Drift::begin(Sample::of(at(0), at(0), at(0)));
-            drift.go_on(Sample::of(at(SECOND), at(3 * SECOND), at(SECOND)));
+            let mut drift = Drift::begin(Sample::new(at(0), at(0), at(0)));
+            drift.add_sample(Sample::new(at(SECOND), at(3 * SECOND), at(SECOND)));
             data_of(code, drift.caveat("web"))
         }
         CaveatCode::ServerCached => {
-            let lab = LabSpec::new(Host::here("server"), Host::here("client"));
+            let lab = LabSpec::new(Host::local("server"), Host::local("client"));
             let seen = counters(&[("nfsd.read_bytes", 1_000)]);
             data_of(code, server_telemetry::about_server(&lab, &seen))
         }

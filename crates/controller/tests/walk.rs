@@ -389,7 +389,7 @@ fn notes_of_results(point: &str) -> Vec<Option<(String, f64)>> {
         plan("[[workload]]\nkind = \"stream\"\nfile_size = \"1MiB\"\npasses = [\"write\"]\n");
     let folder = tempfile::tempdir().unwrap();
     let point = if point.is_empty() {
-        lab::mounts::Mount::of(folder.path()).unwrap().mount_point
+        lab::mounts::Mount::find_containing(folder.path()).unwrap().mount_point
     } else {
         point.to_owned()
     };

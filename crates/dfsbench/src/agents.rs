@@ -43,7 +43,7 @@ fn note_reached(host: &str) {
 }
 
 /// Records that no host has an agent any more.
-pub fn note_left() {
+pub fn record_no_agents() {
     lock_always(&REACHED).clear();
 }
 

@@ -71,7 +71,7 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
         output::print(&Printable::json(&::report::about_json(&listed, &notes, &campaign)))?;
     } else {
         let screen = output::screen(::report::ReportDetail::Whole);
-        output::text(&::report::about(&listed, &notes, &campaign, screen))?;
+        output::text(&::report::describe_campaign(&listed, &notes, &campaign, screen))?;
     }
     Ok(End::Ok.into())
 }

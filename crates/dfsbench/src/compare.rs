@@ -76,7 +76,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         format => compared.render(format),
     };
     match &args.output {
-        None if args.format == Format::Table => output::painted(&text)?,
+        None if args.format == Format::Table => output::print_colored(&text)?,
         None => output::print(&Printable::report(&text, args.format))?,
         Some(path) => {
             let text = Printable::report(&text, args.format);
@@ -156,11 +156,11 @@ fn curve_hint(campaigns: [&Campaign; 2]) -> Option<String> {
 pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     let joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
     let effects = FactorEffects::from_joined(&joined);
-    if !effects.found_any() {
+    if !effects.has_effects() {
         return Err(no_factors(&joined, &effects));
     }
     if args.format == Format::Table {
-        output::painted(&effects.render_screen(output::screen(ReportDetail::Main)))?;
+        output::print_colored(&effects.render_screen(output::screen(ReportDetail::Main)))?;
     } else {
         output::print(&Printable::report(&effects.render(args.format), args.format))?;
     }

@@ -105,7 +105,7 @@ fn list_entries(defaults: &Defaults, command: &Command) -> Vec<Row> {
         for below in command.get_subcommands() {
             let has_it = |arg: &Arg| settable_name(arg) == Some(entry.flag.as_str());
             with_flag += usize::from(!below.is_hide_set() && below.get_arguments().any(has_it));
-            if defaults.of_command(below).values().any(|winner| std::ptr::eq(*winner, entry)) {
+            if defaults.for_command(below).values().any(|winner| std::ptr::eq(*winner, entry)) {
                 commands.push(below.get_name().to_owned());
             }
         }
@@ -122,7 +122,7 @@ fn list_entries(defaults: &Defaults, command: &Command) -> Vec<Row> {
 
 /// Lists all flags of a command with their defaults.
 fn list_flags(defaults: &Defaults, command: &Command) -> Vec<Row> {
-    let found = defaults.of_command(command);
+    let found = defaults.for_command(command);
     let mut rows = Vec::new();
     for arg in command.get_arguments() {
         let Some(flag) = settable_name(arg) else { continue };

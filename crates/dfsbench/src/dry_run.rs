@@ -40,7 +40,7 @@ pub fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
     if let Some(named) = &args.estimate.assume_pace {
         let (store, id) = joined::find_campaign(named, &args.making.results)?;
         let earlier = memory_guard::load(&store, id)?;
-        return Ok(describe_probed(plan, &rates, &pace::of_campaign(plan, &earlier)?));
+        return Ok(describe_probed(plan, &rates, &pace::from_campaign(plan, &earlier)?));
     }
     let mut estimate = estimate_at(plan, &rates);
     let steps = count_steps(plan);
@@ -240,7 +240,7 @@ fn describe_hosts(plan: &Plan) -> String {
         // Writing to a `String` never fails.
         let _ = writeln!(text, "  {}: {}", host.name, host_address(host));
     }
-    text.push_str(&who_works(plan));
+    text.push_str(&describe_workers(plan));
     if plan.runs.iter().all(|run| run.lab.is_none()) {
         return text;
     }
@@ -284,7 +284,7 @@ fn host_address(host: &Host) -> String {
 }
 
 /// Lists which hosts work in which runs, if there is a choice.
-fn who_works(plan: &Plan) -> String {
+fn describe_workers(plan: &Plan) -> String {
     let mut parts: Vec<(&[Host], Vec<usize>)> = Vec::new();
     for (index, run) in plan.runs.iter().enumerate() {
         let hosts = run.placement.hosts.as_slice();

@@ -78,11 +78,11 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
         inject_fault: inject_fault
             .as_deref()
             .map(|inject| inject as &controller::FaultInjector<'_>),
-        observe: &|event| hear(&event, args),
+        observe: &|event| report_event(&event, args),
     };
     let hosts = Hosts::new(&mut launch, &read_clocks, opening);
     let measured = durability::measure(&request, &context, hosts, &mut keeper);
-    agents::note_left();
+    agents::record_no_agents();
     let Findings { reports, is_clean } = measured?;
     let is_stopped = stop.load(Relaxed);
     let state = if is_stopped { CampaignState::Interrupted } else { CampaignState::Complete };
@@ -113,7 +113,7 @@ pub fn run_client() -> Result<ExitCode, Failure> {
 fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
     let mut raw = match args.target.as_deref() {
         None | Some("embedded") => RawPlan::for_target(plan::parse_target("embedded")?),
-        Some(text) => plan_source::named(text)?,
+        Some(text) => plan_source::load_named(text)?,
     };
     if let Some(version) = &args.nfsvers {
         raw.apply(&Overrides::default().with(Setting::NfsVers, &[version]))?;
@@ -141,7 +141,7 @@ fn find_keeper(
     Ok(FindingsKeeper::with_campaign(&store, id, request, now_unix_ms)?)
 }
 
-fn hear(event: &DurabilityEvent<'_>, args: &DurabilityArgs) {
+fn report_event(event: &DurabilityEvent<'_>, args: &DurabilityArgs) {
     match event {
         DurabilityEvent::Progress(_) if args.quiet => {}
         DurabilityEvent::Progress(line) => output::message(line),

@@ -216,7 +216,9 @@ pub fn note_panics() {
 }
 
 /// Runs a command and converts a panic to a failure.
-pub fn caught(command: impl FnOnce() -> Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
+pub fn catch_panics(
+    command: impl FnOnce() -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
     panicked::catch(command).unwrap_or_else(|panicked| Err(panicked.into()))
 }
 
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn explains_how_to_report_panic() {
-        let failure = caught(|| panic!("planted")).unwrap_err();
+        let failure = catch_panics(|| panic!("planted")).unwrap_err();
         assert_eq!(failure.code(), 3);
         let message = failure.to_string();
         assert!(message.starts_with("panicked: planted"), "{message}");

@@ -101,7 +101,7 @@ fn columns() -> Option<usize> {
 ///
 /// # Errors
 /// If stdout can't be written.
-pub fn painted(text: &str) -> Result<(), StdoutError> {
+pub fn print_colored(text: &str) -> Result<(), StdoutError> {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(report::paint(&printable::to_printable(text)).as_bytes()) {
         Ok(()) => stdout.flush().map_err(StdoutError),

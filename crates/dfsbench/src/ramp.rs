@@ -44,7 +44,7 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
         None => quick_plan()?,
-        Some(text) => plan_source::named(text)?,
+        Some(text) => plan_source::load_named(text)?,
     };
     plan_source::apply(&mut raw, &args.run)?;
     if raw.name == "run" {

@@ -38,7 +38,7 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         write_pictures(directory, &joined, &args.results)?;
     }
     match &args.output {
-        None if args.format == Format::Table => output::painted(&text)?,
+        None if args.format == Format::Table => output::print_colored(&text)?,
         None => output::print(&Printable::report(&text, args.format))?,
         Some(path) => {
             let text = Printable::report(&text, args.format);

@@ -80,7 +80,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let record = match recorded {
         Some(target) if request.tree_use == TreeUse::Temporary => {
             let (records_dir, now_ms) = (user_dirs::records_dir(), calendar::now_unix_ms());
-            Some(WorkRecord::of_replay(target, &request.directory, &records_dir, now_ms)?)
+            Some(WorkRecord::for_replay(target, &request.directory, &records_dir, now_ms)?)
         }
         _ => None,
     };
@@ -204,7 +204,7 @@ fn start_hosts(
     let mut wanted = Vec::with_capacity(args.hosts.len());
     for name in &args.hosts {
         let ssh_config = args.ssh_config.clone();
-        wanted.push(Host { ssh: Some(name.clone()), ssh_config, ..Host::here(name) });
+        wanted.push(Host { ssh: Some(name.clone()), ssh_config, ..Host::local(name) });
     }
     let mut remotes: Vec<(String, ShareRemote)> = Vec::with_capacity(wanted.len());
     for (name, remote) in args.hosts.iter().zip(agents.launch_as(&wanted, SHARING_HOST)) {
@@ -250,12 +250,12 @@ fn print(args: &ReplayArgs, stored: &StoredReplay) -> Result<(), Failure> {
             .map_err(|error| Failure::Lab(error.to_string()))?;
         return output_file::write_or_print(output, &Printable::json(&(json + "\n")));
     }
-    let text = written(document::of_replay(stored), args.format);
+    let text = render_text(document::describe_replay(stored), args.format);
     output_file::write_or_print(output, &Printable::text(&text))
 }
 
 /// Renders a document in a human-readable format.
-pub fn written(mut document: report::document::Document, format: DescribeFormat) -> String {
+pub fn render_text(mut document: report::document::Document, format: DescribeFormat) -> String {
     match format {
         DescribeFormat::Markdown => document.render(Form::Markdown),
         DescribeFormat::Html => document.page("Written by dfsbench; it loads nothing."),
@@ -272,7 +272,7 @@ pub fn written(mut document: report::document::Document, format: DescribeFormat)
 fn recorded_target(args: &ReplayArgs, kind: TargetKind) -> Result<Option<Target>, Failure> {
     Ok(match plan::parse_target(&args.target)? {
         TargetArg::Nfs(address) => {
-            let mut nfs = target::named(&address);
+            let mut nfs = target::resolve_address(&address);
             if let TargetKind::Nfs(version) = kind
                 && let Some(version) = NfsVersion::from_name(version.name())
             {

@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn written(words: &[&str]) -> Result<String, Failure> {
+    fn quote_words(words: &[&str]) -> Result<String, Failure> {
         let args = SlurmArgs::parse_from([&["slurm"], words].concat());
         job_script(&args, "scaling", count_agents(&args)?, 33, Path::new("/opt/it's here/dfsbench"))
     }
@@ -142,7 +142,7 @@ mod tests {
         let more =
             ["--sbatch", "--exclusive", "--sbatch", "comment=two words", "--results", "/r/x.db"];
         let flags = ["--", "--name", "two words", "--trials=3"];
-        let script = written(&[&words[..], &more[..], &flags[..]].concat()).unwrap();
+        let script = quote_words(&[&words[..], &more[..], &flags[..]].concat()).unwrap();
         let wanted = "\
 #!/bin/sh
 #SBATCH --job-name=dfsbench-scaling
@@ -163,7 +163,7 @@ exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 
 
     #[test]
     fn rejects_values_unfit_for_scripts() {
-        let refused = |words: &[&str]| written(words).unwrap_err().to_string();
+        let refused = |words: &[&str]| quote_words(words).unwrap_err().to_string();
         let error = refused(&["p", "--nodes", "1", "--account", "a\nrm -r /"]);
         assert_eq!(error, "`account=a\nrm -r /` can't be an option of sbatch");
         for nodes in ["0", "65537", "4294967295"] {

@@ -49,11 +49,11 @@ fn on_storage(usual: PathBuf, other: &Path) -> PathBuf {
 }
 
 fn is_tmpfs(path: &Path) -> bool {
-    FileSystemType::of_path(path) == FileSystemType::Tmpfs
+    FileSystemType::from_path(path) == FileSystemType::Tmpfs
 }
 
 /// Resolves an address; unless it names a user, the server is accessed as the calling user.
-pub fn named(address: &NfsAddress) -> NfsTarget {
+pub fn resolve_address(address: &NfsAddress) -> NfsTarget {
     address.resolve(&surroundings(0))
 }
 
@@ -81,7 +81,7 @@ pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
     };
     // Treat the directory as the export, since a file can't be mounted.
     let (directory, name) = address.path.rsplit_once('/').unwrap_or(("/", &address.path));
-    let target = NfsTarget { path: directory.to_owned(), ..named(&address) };
+    let target = NfsTarget { path: directory.to_owned(), ..resolve_address(&address) };
     let options = mount_options(&target);
     let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.url));
     let mut mount = Mount::connect(&options).map_err(|error| failed(&error))?;

@@ -148,7 +148,7 @@ fn integer(number: impl Into<u64>) -> ExportCell {
     ExportCell::Integer(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }
 
-fn maybe(number: Option<impl Into<u64>>) -> ExportCell {
+fn optional(number: Option<impl Into<u64>>) -> ExportCell {
     number.map_or(ExportCell::Null, integer)
 }
 
@@ -176,7 +176,7 @@ fn call_row(call: &Call) -> Vec<ExportCell> {
     vec![
         integer(call.number),
         integer(call.start_ns),
-        maybe(call.response_ns),
+        optional(call.response_ns),
         integer(call.connection),
         text(call.version.name()),
         integer(call.flags),
@@ -191,7 +191,7 @@ fn op_row(call: &Call, position: usize, op: &Op) -> Vec<ExportCell> {
         integer(call.number),
         integer(position as u64),
         text(call.version.kind_name(op.kind)),
-        maybe(op.status),
+        optional(op.status),
         integer(op.file),
         integer(op.other),
         integer(op.result),
@@ -204,8 +204,8 @@ fn op_row(call: &Call, position: usize, op: &Op) -> Vec<ExportCell> {
         integer(op.how),
         integer(op.committed),
         integer(op.file_type),
-        maybe(op.size),
-        maybe(op.size_before),
+        optional(op.size),
+        optional(op.size_before),
         integer(op.flags),
     ]
 }
@@ -217,7 +217,7 @@ fn entry_row(entry: &Entry) -> Vec<ExportCell> {
         integer(entry.name),
         integer(entry.file),
         integer(entry.file_type),
-        maybe(entry.size),
+        optional(entry.size),
     ]
 }
 

@@ -31,7 +31,7 @@ pub struct Timing {
 
 impl Timing {
     /// Computes the times of a pass that starts at `start_ns`.
-    pub fn of(spec: &RunSpec, pass: Pass, start_ns: u64) -> Self {
+    pub fn new(spec: &RunSpec, pass: Pass, start_ns: u64) -> Self {
         let counts_ns = start_ns.saturating_add(spec.warmup_ns());
         let Some(time_ns) = spec.time_max_ns(pass) else {
             return Self { start_ns, counts_ns, deadline_ns: NO_LIMIT, drained_ns: NO_LIMIT };
@@ -131,7 +131,7 @@ impl WorkerJournal {
                 self.journal.note_committed(file);
             }
             (OpKind::Read, Outcome::Failed(OpError::SHORT)) => {
-                self.journal.note_found(file, offset_bytes, None);
+                self.journal.record_read(file, offset_bytes, None);
             }
             _ => {}
         }

@@ -182,7 +182,7 @@ impl External {
                         if spec.workload == Workload::Iozone { iozone::run } else { bonnie::run };
                     match run(bench, spec) {
                         Ok(made) => self.made = made,
-                        Err(failed) => return failed.outside(pass),
+                        Err(failed) => return failed.into_external_pass(pass),
                     }
                 }
                 let known = self.made.iter().position(|known| known.pass == pass);
@@ -195,8 +195,8 @@ impl External {
             _ => app::run(bench, &spec.command),
         };
         match made {
-            Ok(figures) => Ok(figures.outside(pass)),
-            Err(failed) => failed.outside(pass),
+            Ok(figures) => Ok(figures.into_external_pass(pass)),
+            Err(failed) => failed.into_external_pass(pass),
         }
     }
 

@@ -272,7 +272,7 @@ impl Ready {
             wait_until(clock, begun_ns);
         }
         let started_ns = clock.now_ns();
-        let timing = Timing::of(spec, pass, started_ns).counting_as_one(begun_ns);
+        let timing = Timing::new(spec, pass, started_ns).counting_as_one(begun_ns);
         let worker = Worker {
             stream: self.stream,
             backend: backend.as_mut(),
@@ -307,7 +307,7 @@ impl Ready {
         }
         let of_ns = end_ns - started_ns;
         let wait = match (times_before, ThreadTimes::now()) {
-            (Some(before), Some(after)) => Some(after.kept_since(before, of_ns)),
+            (Some(before), Some(after)) => Some(after.waited_since(before, of_ns)),
             _ => None,
         };
         let schedule_span_ns = timing.schedule_span_ns(end.recorder.scheduled().1);

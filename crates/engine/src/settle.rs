@@ -48,7 +48,7 @@ pub struct Settling {
 
 impl Settling {
     /// Records the free inodes next to the trial's working directories, which will be removed.
-    pub fn beside(directories: &[PathBuf]) -> Self {
+    pub fn next_to(directories: &[PathBuf]) -> Self {
         let mut places = Vec::with_capacity(directories.len());
         for directory in directories {
             if let Some(parent) = directory.parent()
@@ -134,7 +134,7 @@ mod tests {
         assert!(settle(&clock, 1_000, &mut || Some(1_000)));
         assert_eq!(clock.now_ns(), 0);
         let folder = tempfile::tempdir().unwrap();
-        let settling = Settling::beside(&[folder.path().join("work")]);
+        let settling = Settling::next_to(&[folder.path().join("work")]);
         assert_eq!(settling.places.len(), 1);
     }
 }

@@ -276,10 +276,10 @@ impl TrialTarget {
     /// If the target cannot be used.
     pub fn create(spec: &RunSpec, config: TargetConfig) -> Result<Self, TargetError> {
         let access = access_target(spec, &config)?;
-        Ok(Self::of(access, config))
+        Ok(Self::from_access(access, config))
     }
 
-    fn of(access: Box<dyn TargetAccess>, config: TargetConfig) -> Self {
+    fn from_access(access: Box<dyn TargetAccess>, config: TargetConfig) -> Self {
         let schedule_seed = config.seed;
         Self { access, config, prepared: PreparedFixtures::default(), schedule_seed }
     }
@@ -297,9 +297,9 @@ impl TrialTarget {
     }
 
     /// Creates a target whose null backend loses every `nth` op, an injected fault for tests.
-    pub fn losing(nth: u64, config: TargetConfig) -> Self {
+    pub fn with_losses(nth: u64, config: TargetConfig) -> Self {
         let access = Box::new(NullAccess { loses_every: Some(nth) });
-        Self::of(access, config)
+        Self::from_access(access, config)
     }
 
     /// Creates this share of what a pass expects to find, unless an earlier pass has created it.
@@ -309,7 +309,7 @@ impl TrialTarget {
     /// # Errors
     /// If it cannot be created, or a stop was requested.
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), TargetError> {
-        let set = FileSet::of(spec, self.config.seed);
+        let set = FileSet::new(spec, self.config.seed);
         let todo = self.prepared.before(spec, pass, &set);
         self.access.prepare(todo, &set, spec, &self.config)
     }
@@ -336,7 +336,7 @@ impl TrialTarget {
             opened.queue_depth = 1;
             opened.caveats = vec![CaveatCode::OptionNotEffective.because(evidence)];
         }
-        if spec.layout.mmap && !spec.backend.can(Ability::MapFiles) {
+        if spec.layout.mmap && !spec.backend.has_ability(Ability::MapFiles) {
             let evidence = format!(
                 "mmap requested, calls effective: {} maps no files (hint: backend posix)",
                 spec.backend.name()

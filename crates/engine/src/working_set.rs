@@ -109,9 +109,9 @@ impl WorkingSetTracker {
 impl Bits {
     fn new(spec: &RunSpec, seed: u64) -> Self {
         if spec.workload == Workload::OpMix {
-            return Self::of_op_mix(spec);
+            return Self::for_op_mix(spec);
         }
-        let set = FileSet::of(spec, seed);
+        let set = FileSet::new(spec, seed);
         let files = u64::from(set.files());
         // Appended data is beyond the file's size, so allow for one more request of the maximum
         // size.
@@ -139,8 +139,8 @@ impl Bits {
     }
 
     /// Uses units as small as the requests of a mix, and only for files in use.
-    fn of_op_mix(spec: &RunSpec) -> Self {
-        let set = OpMixSet::of(spec);
+    fn for_op_mix(spec: &RunSpec) -> Self {
+        let set = OpMixSet::new(spec);
         let files = u64::from(set.files());
         let mut ends = Vec::with_capacity(set.files() as usize);
         for file in 0..set.files() {
@@ -308,7 +308,7 @@ mod tests {
     fn counts_working_set_by_bytes_and_names() {
         let spec = spec(Workload::Transactions);
         let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
-        let known = FileSet::of(&spec, 1).files();
+        let known = FileSet::new(&spec, 1).files();
         working_set
             .record_ended(&[done(OpKind::ReadFile, 3, 0, 10), done(OpKind::Remove, 3, 0, 0)]);
         working_set
@@ -336,7 +336,7 @@ mod tests {
     fn counts_small_files_by_bytes() {
         let mut spec = RunBuilder::from(spec(Workload::OpMix)).io_size_bytes(8 << 10).build();
         (spec.op_mix.set_bytes_per_rate, spec.op_mix.accessed_percent) = (0, 100);
-        let set = FileSet::of(&spec, 1);
+        let set = FileSet::new(&spec, 1);
         let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
         let large = (0..100).find(|file| set.size(*file) == Some(1 << 20)).unwrap();
         let mut working_set = WorkingSetTracker::new(&spec, Pass::OpMix, 1).unwrap();

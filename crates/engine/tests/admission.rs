@@ -121,7 +121,7 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
     let (shared, progress) = (PassState::default(), Progress::default());
     let clock = backend.clock;
     let stream = OpStream::new(spec, pass, 0, 42);
-    let timing = Timing::of(spec, pass, clock.now_ns());
+    let timing = Timing::new(spec, pass, clock.now_ns());
     let queue_depth = spec.queue_depth as usize;
     let worker = Worker {
         admission: Admission::new(spec, &stream, queue_depth),

@@ -98,7 +98,7 @@ fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
 
 fn allocations_of(spec: &RunSpec) -> u64 {
     let mut pattern = pattern_of(spec, 1, "allocations");
-    pattern.make_all();
+    pattern.generate_all();
     let config = TargetConfig {
         seed: 1,
         work_name: format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name()),
@@ -130,7 +130,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
-            timing: Timing::of(spec, pass, target.clock().now_ns()),
+            timing: Timing::new(spec, pass, target.clock().now_ns()),
             clock: target.clock().as_ref(),
             working_set: WorkingSetTracker::new(spec, pass, 1),
             queue_depth,

@@ -32,7 +32,7 @@ struct Rig {
 impl Rig {
     fn new(workload: Workload, settings: NfsSettings) -> Self {
         let server = Server::start(ServerConfig::default()).unwrap();
-        let identity = Identity::of(UID, UID);
+        let identity = Identity::new(UID, UID);
         let export = NfsTarget { identity, ..nfs_target(server.address().port(), settings) };
         let spec = RunBuilder::new(workload)
             .target_name("test".into())

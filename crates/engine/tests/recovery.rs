@@ -139,7 +139,7 @@ impl Rig {
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
-            timing: Timing::of(spec, pass, target.clock().now_ns()),
+            timing: Timing::new(spec, pass, target.clock().now_ns()),
             clock: target.clock().as_ref(),
             admission: None,
             working_set: None,
@@ -219,7 +219,7 @@ fn rewrites_lost_mix_before_commit() {
         assert!(recovered.resent_bytes > 0 && recovered.reconnects > 0, "{recovered:?}");
         // Appends of several calls leave no hole where the first of them was lost.
         let pattern = Pattern::new(1, 1 << 20);
-        let places = Places::of(&rig.spec);
+        let places = Places::new(&rig.spec);
         for number in 0..rig.spec.files {
             let place = places.path_of(places.of_number(number));
             let place = place.as_c_str().to_str().unwrap().trim_matches('.').to_owned();

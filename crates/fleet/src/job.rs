@@ -131,7 +131,7 @@ impl Job {
                     .to_owned(),
             ));
         }
-        let token = if starts { draw_token()? } else { given_token(scheduler)? };
+        let token = if starts { draw_token()? } else { read_given_token(scheduler)? };
         // Agents that are started elsewhere may need any address of this host.
         let default_ip = if starts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let listen = ListenAddress::parse(request.listen.as_deref(), default_ip)?;
@@ -159,7 +159,7 @@ impl Job {
         }
         let mut job = Self { hosts: Vec::new(), connected: BTreeMap::new(), _starter: starter };
         for joined in agents {
-            job.hosts.push(Host::here(&joined.name));
+            job.hosts.push(Host::local(&joined.name));
             job.connected.insert(joined.name, Some(joined.agent));
         }
         match per_node {
@@ -237,9 +237,9 @@ pub fn unnamed_hosts(agents: u32, per_node: u32) -> Vec<Host> {
     let nodes = agents.div_ceil(per_node.max(1));
     let mut hosts = Vec::new();
     for agent in 0..agents {
-        let host = Host::here(format!("node-{}", agent % nodes));
+        let host = Host::local(format!("node-{}", agent % nodes));
         let slot = agent / nodes + 1;
-        hosts.push(if slot == 1 { host } else { host.further(slot) });
+        hosts.push(if slot == 1 { host } else { host.for_agent(slot) });
     }
     hosts
 }
@@ -323,7 +323,7 @@ fn draw_token() -> Result<Token, JobError> {
 }
 
 /// Reads the token that the launcher gives to the agents, too.
-fn given_token(scheduler: &Scheduler<'_>) -> Result<Token, JobError> {
+fn read_given_token(scheduler: &Scheduler<'_>) -> Result<Token, JobError> {
     let Some(text) = (scheduler.variable)(TOKEN) else {
         return Err(JobError::Request(format!(
             "`--launcher wait` needs the token that the agents get, in {TOKEN} (hint: export \
@@ -342,7 +342,7 @@ mod tests {
 
     impl JobRequest {
         /// Returns the request of a user who names nothing but the launcher.
-        pub(super) fn of(launcher: Launcher) -> Self {
+        pub(super) fn with_launcher(launcher: Launcher) -> Self {
             Self {
                 launcher,
                 agents: None,
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn rejects_other_layout_with_hosts() {
-        let agents = ["a", "b", "a:2", "a:3"].map(Host::here);
+        let agents = ["a", "b", "a:2", "a:3"].map(Host::local);
         let refused = check_layout(&agents, 2).unwrap_err().to_string();
         let words = "the launcher has not laid out 2 agents on each host: a has 3, b has 1 (hint: ";
         assert!(refused.starts_with(words), "{refused}");

@@ -245,7 +245,7 @@ impl Launcher {
             }
             if let Some(path) = &found.installed {
                 let ended = self.run_command(host, &scripts::try_program(path))?;
-                if ended.worked() {
+                if ended.is_success() {
                     return Ok(InstalledProgram { path: path.clone(), seen: None, copied: None });
                 }
                 refused = Some(ended);
@@ -265,7 +265,7 @@ impl Launcher {
                 remove = self.note_removal(host, &found, binary, &seen);
             }
             let ended = self.run_command(host, &scripts::try_program(&program))?;
-            if ended.worked() {
+            if ended.is_success() {
                 return Ok(InstalledProgram { path: program, seen: Some(seen), copied });
             }
             refused = Some(ended);
@@ -290,9 +290,10 @@ impl Launcher {
     fn inspect_host(&self, host: &Host, binary: &Binary) -> Result<HostProbe, PeerGone> {
         let mut command = self.ssh_command(host);
         command.arg("sh");
-        let ended = bounded::with_input(&mut command, scripts::look(binary), COMMAND_WITHIN);
+        let ended =
+            bounded::with_input(&mut command, scripts::probe_command(binary), COMMAND_WITHIN);
         let ended = ended.map_err(|unfinished| describe_unfinished(host, &unfinished))?;
-        if !ended.worked() {
+        if !ended.is_success() {
             let what = "it has no folder for the agent's program: ";
             return Err(describe_refusal(host, &ended, what, binary.content.len_bytes));
         }
@@ -320,12 +321,12 @@ impl Launcher {
             None => (&binary.content, "cat"),
         };
         let mut command = self.ssh_command(host);
-        command.arg(scripts::take(&found.directory, &binary.hash, unpack));
+        command.arg(scripts::receive_command(&found.directory, &binary.hash, unpack));
         let input = CountingReader::new(ContentReader::new(content), Arc::clone(&self.on_copy));
         let wire_bytes = content.len_bytes;
         (self.on_copy)(CopyEvent::Begun { wire_bytes });
         let ended = bounded::with_reader(&mut command, input, COPY_WITHIN);
-        let worked = ended.as_ref().is_ok_and(ProcessExit::worked);
+        let worked = ended.as_ref().is_ok_and(ProcessExit::is_success);
         (self.on_copy)(CopyEvent::Ended { worked });
         let ended = ended.map_err(|error| host_error(host, &error))?;
         if worked {
@@ -489,7 +490,7 @@ mod tests {
         let host = Host {
             ssh: Some("-oProxyCommand=reboot".into()),
             ssh_config: Some("/cfg".into()),
-            ..Host::here("h")
+            ..Host::local("h")
         };
         let command = launcher.ssh_command(&host);
         let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();

@@ -43,7 +43,7 @@ fn sends_progress_seldom_but_completely() {
     let output = CountingConnection(agent.try_clone().unwrap(), Arc::clone(&sent));
     let clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
     let end = stdio::agent_end(agent, output, clocks, <_>::default());
-    controller.write_all(&Greeting::ours().to_bytes()).unwrap();
+    controller.write_all(&Greeting::own().to_bytes()).unwrap();
     let seconds = 3;
     let working = thread::spawn(move || {
         // As often as a pass reports it, on a host that does a million ops from one report to the

@@ -137,9 +137,9 @@ fn rejects_frame_of_4_gib() {
 #[test]
 fn names_versions_and_quotes_strangers() {
     let greet = |bytes: &[u8]| Greeting::expect(&mut Pieces(bytes, 1));
-    assert!(greet(&Greeting::ours().to_bytes()).is_ok());
+    assert!(greet(&Greeting::own().to_bytes()).is_ok());
     let theirs = Greeting { protocol: PROTOCOL + 1, version: "9.9.9".into() };
-    let ours = Greeting::ours();
+    let ours = Greeting::own();
     let message = greet(&theirs.to_bytes()).unwrap_err().to_string();
     assert_eq!(message, format!("it runs dfsbench {theirs}, and this is dfsbench {ours}"));
     // A version that only looks the same when printed is a different one, too.

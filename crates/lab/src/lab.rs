@@ -111,7 +111,7 @@ impl Lab {
 
     /// Makes `stop` abort the change in progress.
     #[must_use]
-    pub fn stopped_by(self, stop: &Arc<AtomicBool>) -> Self {
+    pub fn with_stop(self, stop: &Arc<AtomicBool>) -> Self {
         Self { stop: Some(Arc::clone(stop)), ..self }
     }
 

@@ -41,7 +41,7 @@ pub enum BackingStorage {
 pub fn below(mount: &Mount) -> Vec<LoopDevice> {
     let mut chain = Chain {
         block: Path::new(disks::BLOCK),
-        lies_on: &|file| lies_on(file),
+        lies_on: &|file| find_backing(file),
         found: Vec::new(),
         seen: Vec::new(),
     };
@@ -52,8 +52,8 @@ pub fn below(mount: &Mount) -> Vec<LoopDevice> {
 }
 
 /// Finds the storage of a file. For a deleted file, uses its folder.
-fn lies_on(file: &Path) -> BackingStorage {
-    let mount = Mount::of(file).or_else(|| Mount::of(file.parent()?));
+fn find_backing(file: &Path) -> BackingStorage {
+    let mount = Mount::find_containing(file).or_else(|| Mount::find_containing(file.parent()?));
     let Some(mount) = mount else {
         return BackingStorage::Unknown("an unknown file system".to_owned());
     };

@@ -30,14 +30,14 @@ pub struct Memory {
 
 impl Memory {
     /// Returns the memory of the whole host.
-    pub fn of_host(bytes: u64) -> Self {
+    pub fn from_host(bytes: u64) -> Self {
         Self { bytes, source: "/proc/meminfo".to_owned() }
     }
 }
 
 /// Returns the memory that this process may use, or `None` if the kernel does not report it.
 pub fn usable() -> Option<Memory> {
-    let host = Memory::of_host(host_bytes()?);
+    let host = Memory::from_host(host_bytes()?);
     Some(limit().filter(|limit| limit.bytes < host.bytes).unwrap_or(host))
 }
 
@@ -49,7 +49,7 @@ pub fn host_bytes() -> Option<u64> {
 /// Returns the smallest limit of this process's control groups, or `None` if there is none.
 pub(crate) fn limit() -> Option<Memory> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    mounts::all()
+    mounts::list_mounts()
         .iter()
         .filter_map(|mount| CgroupHierarchy::find(mount, &groups))
         .filter_map(|hierarchy| hierarchy.limit())

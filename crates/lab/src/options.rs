@@ -63,7 +63,7 @@ impl RequestedOption {
         let mut requested = Vec::new();
         for word in options.iter().flat_map(|option| option.split(',')) {
             if !word.is_empty() {
-                requested.push(Self::of(word));
+                requested.push(Self::parse(word));
             }
         }
         requested
@@ -78,7 +78,7 @@ impl RequestedOption {
         requested
     }
 
-    fn of(word: &str) -> Self {
+    fn parse(word: &str) -> Self {
         match word.split_once('=') {
             Some((name, value)) => Self::with_value(name, value),
             None => Self { name: word.to_owned(), value: None },
@@ -114,20 +114,22 @@ pub(crate) fn compare(
     listed: &str,
     source: &str,
 ) {
-    let listed: Vec<RequestedOption> = listed.split(',').map(RequestedOption::of).collect();
+    let listed: Vec<RequestedOption> = listed.split(',').map(RequestedOption::parse).collect();
     for option in requested {
         match (&option.value, find(&listed, &option.name)) {
             (None, Some(_)) => {}
             (Some(requested), Some(RequestedOption { value: Some(found), .. })) => {
                 if !is_same(requested, found) {
-                    findings.differ(&option.name, requested, found, source);
+                    findings.add_difference(&option.name, requested, found, source);
                 }
             }
-            (Some(requested), Some(_)) => findings.differ(&option.name, requested, "set", source),
+            (Some(requested), Some(_)) => {
+                findings.add_difference(&option.name, requested, "set", source)
+            }
             (value, None) => {
-                if let Some(found) = contradicts(option, &listed) {
+                if let Some(found) = find_contradicting(option, &listed) {
                     let requested = value.as_deref().unwrap_or("set");
-                    findings.differ(&option.name, requested, found, source);
+                    findings.add_difference(&option.name, requested, found, source);
                 }
             }
         }
@@ -139,7 +141,7 @@ fn find<'l>(listed: &'l [RequestedOption], name: &str) -> Option<&'l RequestedOp
 }
 
 /// Returns the listed option that contradicts one missing from the list.
-fn contradicts(option: &RequestedOption, listed: &[RequestedOption]) -> Option<String> {
+fn find_contradicting(option: &RequestedOption, listed: &[RequestedOption]) -> Option<String> {
     let name = option.name.as_str();
     let against = match name.strip_prefix("no") {
         Some(positive) => positive.to_owned(),
@@ -186,7 +188,7 @@ mod tests {
     fn differences(requested: &[RequestedOption], listed: &str) -> Vec<(String, String)> {
         let mut findings = Findings::new("target");
         compare(&mut findings, requested, listed, "here");
-        let found = findings.done().differences;
+        let found = findings.finish().differences;
         found.into_iter().map(|difference| (difference.name, difference.found)).collect()
     }
 

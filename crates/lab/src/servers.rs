@@ -62,7 +62,7 @@ pub(crate) fn await_up(
         if is_up() {
             return Ok(());
         }
-        let is_gone = waited > startup && processes::running_by(link).is_empty();
+        let is_gone = waited > startup && processes::pids_running(link).is_empty();
         if is_gone || waited > patience {
             let why = if is_gone { "it ended" } else { "it is silent" };
             let log = fs::read_to_string(log).unwrap_or_default();
@@ -155,7 +155,7 @@ pub(crate) fn await_quiet(
 ///
 /// # Errors
 /// If nothing answers.
-pub(crate) fn reach(port: u16) -> Result<(), LabError> {
+pub(crate) fn connect_loopback(port: u16) -> Result<(), LabError> {
     if answers(port) { Ok(()) } else { Err(LabError::Refused("nothing answers".to_owned())) }
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn reach(port: u16) -> Result<(), LabError> {
 /// # Errors
 /// If nothing is mounted there.
 pub(crate) fn mounted(point: &Path) -> Result<(), LabError> {
-    match mounts::named(point) {
+    match mounts::find_named(point) {
         Some(_) => Ok(()),
         None => Err(LabError::Refused("nothing is mounted".to_owned())),
     }

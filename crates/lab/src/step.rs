@@ -146,11 +146,11 @@ pub(crate) enum Step {
 impl Step {
     /// Creates a step for a program that finishes soon.
     pub(crate) fn run<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
-        Self::within(SOON, argv)
+        Self::with_time_limit(SOON, argv)
     }
 
     /// Creates a step for a program with the given time limit.
-    pub(crate) fn within<T: Into<String>>(
+    pub(crate) fn with_time_limit<T: Into<String>>(
         limit: Duration,
         argv: impl IntoIterator<Item = T>,
     ) -> Self {
@@ -223,7 +223,9 @@ impl Step {
             Self::AwaitService { port, limit, mark, has_program } => {
                 let what = format!("port {port} of the loopback");
                 let awaited = StartCondition { what: &what, mark, has_program: *has_program };
-                servers::await_service(runner, &awaited, *limit, |_| servers::reach(*port))
+                servers::await_service(runner, &awaited, *limit, |_| {
+                    servers::connect_loopback(*port)
+                })
             }
             Self::AwaitMount { point, limit, mark } => {
                 let what = format!("the mount on {}", point.display());
@@ -276,7 +278,7 @@ impl fmt::Display for Step {
             Self::TryPath { peer: Peer { name, address }, bytes } => {
                 write!(f, "try packets of {bytes} bytes, not fragmented, to {name} ({address})")
             }
-            Self::AwaitGrace => f.write_str(&grace::shown()),
+            Self::AwaitGrace => f.write_str(&grace::shown_command()),
             Self::Fill(file) => {
                 write!(f, "fallocate --length (all but 1 MiB) -- {}", file.display())
             }

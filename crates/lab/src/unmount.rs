@@ -32,7 +32,11 @@ const PAUSE: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 /// If it is busy. The error lists who uses it.
-pub(crate) fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
+pub(crate) fn unmount_point(
+    runner: &Runner,
+    point: &Path,
+    file_system: &str,
+) -> Result<(), LabError> {
     for tried in 0..TRIES_OF_KERNEL {
         if !is_mounted(point, file_system) {
             return Ok(());
@@ -66,7 +70,8 @@ fn is_remote(file_system: &str) -> bool {
 /// Returns true if a file system of this type is mounted there. `nfs` includes `nfs4`.
 fn is_mounted(point: &Path, file_system: &str) -> bool {
     // Resolving the path could block if the mount's server is gone.
-    let mount = if is_remote(file_system) { mounts::named(point) } else { mounts::at(point) };
+    let mount =
+        if is_remote(file_system) { mounts::find_named(point) } else { mounts::find_at(point) };
     match mount {
         Some(mount) => file_system == ANY || mount.file_system.starts_with(file_system),
         None => false,
@@ -122,7 +127,7 @@ fn force(runner: &Runner, point: &Path) -> Result<(), LabError> {
         if let Err(error) = runner.run(&argv, FORCED_LIMIT) {
             why = error.to_string();
         }
-        if mounts::named(point).is_none() {
+        if mounts::find_named(point).is_none() {
             return Ok(());
         }
         processes::pause(PAUSE);
@@ -152,13 +157,13 @@ fn holders(point: &Path) -> Vec<String> {
 /// own that were killed while the servers were gone. A process that is closing its files while
 /// exiting is no longer visible, so there may be no user at all.
 fn only_waiting(point: &Path) -> bool {
-    mounts_on(point).is_empty() && processes::all_below_wait(point)
+    mounts_on(point).is_empty() && processes::all_users_wait(point)
 }
 
 /// Returns the mount points below this one.
 fn mounts_on(point: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for mount in mounts::all() {
+    for mount in mounts::list_mounts() {
         let inner = mount.mount_point;
         if inner != point && inner.starts_with(point) {
             found.push(inner);

@@ -232,17 +232,19 @@ impl Setting {
     fn suits_backend(self, run: &RunSpec) -> bool {
         match self.family() {
             Family::Work | Family::Names | Family::Load => true,
-            Family::Data => run.backend.can(Ability::MoveData),
+            Family::Data => run.backend.has_ability(Ability::MoveData),
             Family::Lab => run.lab.is_some(),
             // Our own client supports all of them, as long as it speaks NFS.
-            Family::Nfs if run.backend.can(Ability::SpeakNfs) => {
+            Family::Nfs if run.backend.has_ability(Ability::SpeakNfs) => {
                 let is_served = run.lab.as_deref().is_none_or(LabSpec::is_served);
                 is_served && !run.workload.is_external()
             }
             // Kernel mounts support the settings that have a mount option.
             Family::Nfs => {
                 let mounts_nfs = run.lab.as_deref().is_some_and(LabSpec::mounts_nfs);
-                run.backend.can(Ability::MakeSystemCalls) && self.is_of_targets() && mounts_nfs
+                run.backend.has_ability(Ability::MakeSystemCalls)
+                    && self.is_of_targets()
+                    && mounts_nfs
             }
         }
     }
@@ -288,7 +290,7 @@ impl Setting {
 
 /// Hosts to which nothing is done.
 static PLAIN_LAB: LazyLock<LabSpec> =
-    LazyLock::new(|| LabSpec::new(Host::here(""), Host::here("")));
+    LazyLock::new(|| LabSpec::new(Host::local(""), Host::local("")));
 
 /// A run in which every setting has its initial value.
 static PLAIN_RUN: LazyLock<RunSpec> = LazyLock::new(|| RunSpec {
@@ -317,13 +319,13 @@ mod tests {
 
     #[test]
     fn every_level_reads_back() {
-        let lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        let lab = LabSpec::new(Host::local("s"), Host::local("c"));
         for setting in Setting::ALL {
             let mut run = PLAIN_RUN.clone();
             run.lab = Some(Box::new(lab.clone()));
             // Three hosts, the first with two agents.
-            run.placement.hosts = ["a", "b", "c"].map(Host::here).to_vec();
-            run.placement.hosts.push(Host::here("a").further(2));
+            run.placement.hosts = ["a", "b", "c"].map(Host::local).to_vec();
+            run.placement.hosts.push(Host::local("a").for_agent(2));
             let level = match setting.range() {
                 Some(_) if setting == Setting::ClientHosts => Value::Number(2),
                 Some(range) => Value::Number(range.min + 1),

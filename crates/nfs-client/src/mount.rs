@@ -206,7 +206,7 @@ fn blame_version(control: &mut Control, options: &MountOptions, error: MountErro
 /// Makes a connection part of a new v4 client, and returns the server's root.
 fn join_client(control: &mut Control) -> Result<(File, Client4, GrantedLimits), CallFailure> {
     let name = control.target().options.identity.machine_name.clone();
-    let size = SessionSize::of_mount(control.target().options.session);
+    let size = SessionSize::for_mount(control.target().options.session);
     let client = Client4::introduce(control, &name, size, Arc::default())?;
     let granted = client.join(control)?;
     Ok((get_server_root(control)?, client, granted))

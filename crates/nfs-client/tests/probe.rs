@@ -345,7 +345,7 @@ fn explains_how_versions_were_tried() {
     let server = start(ServerConfig { versions, udp: false, ..ServerConfig::default() });
     let probe = Probe::run(&quick(server.address())).unwrap();
     let mut reported = Vec::new();
-    for one in probe.tried() {
+    for one in probe.tried_versions() {
         reported.push((one.version.name(), one.call, one.outcome, one.spoken));
     }
     let row = |version, call: &str, outcome: &str, spoken| {

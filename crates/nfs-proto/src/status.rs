@@ -331,7 +331,7 @@ impl Status {
     }
 
     /// Returns a value that prints the name in `version` and the number.
-    pub const fn spoken(self, version: ProtocolVersion) -> VersionedStatus {
+    pub const fn in_version(self, version: ProtocolVersion) -> VersionedStatus {
         VersionedStatus { status: self, version }
     }
 }
@@ -467,8 +467,11 @@ mod tests {
         assert_eq!(Status::DELAY.name_in(ProtocolVersion::V4_0), "NFS4ERR_DELAY");
         assert_eq!(Status::Jukebox.name(), "NFS3ERR_JUKEBOX");
         assert_eq!(Status::Grace.to_string(), "NFS4ERR_GRACE (10013)");
-        assert_eq!(Status::WFlush.spoken(ProtocolVersion::V2).to_string(), "NFSERR_WFLUSH (99)");
-        let unknown = Status::Other(4711).spoken(ProtocolVersion::V4_2).to_string();
+        assert_eq!(
+            Status::WFlush.in_version(ProtocolVersion::V2).to_string(),
+            "NFSERR_WFLUSH (99)"
+        );
+        let unknown = Status::Other(4711).in_version(ProtocolVersion::V4_2).to_string();
         assert_eq!(unknown, "NFS4ERR_(unknown) (4711)");
     }
 }

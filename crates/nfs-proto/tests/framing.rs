@@ -367,7 +367,7 @@ fn failed_reads_and_refusals_are_typed() {
     feed(&mut session, &out, false);
     assert_eq!(
         session.poll_event().unwrap().result,
-        Err(CallError::Status(Status::Stale.spoken(ProtocolVersion::V3)))
+        Err(CallError::Status(Status::Stale.in_version(ProtocolVersion::V3)))
     );
 
     for refusal in [RpcError::ProgramMismatch { low: 4, high: 4 }, RpcError::Authentication(5)] {

@@ -294,7 +294,7 @@ fn check_event(event: &Event<'_>, expected: Expected, now_ns: u64) {
         Expected::Missing => {
             assert_eq!(
                 event.result,
-                Err(CallError::Status(Status::NoEnt.spoken(ProtocolVersion::V3)))
+                Err(CallError::Status(Status::NoEnt.in_version(ProtocolVersion::V3)))
             );
         }
     }

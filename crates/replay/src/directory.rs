@@ -233,7 +233,7 @@ impl<'a> DirectoryReplayer<'a> {
             Ok::<u64, ReplayError>(driver.calls)
         })?;
         let wire = Wire { calls_sent: calls, clients: clients as u64, ..Wire::default() };
-        let planned = PlannedValues::of(plan, pace, TargetKind::Directory);
+        let planned = PlannedValues::from_plan(plan, pace, TargetKind::Directory);
         Ok(Record::new(recorder, planned, wire))
     }
 

@@ -27,7 +27,7 @@ struct Group {
 
 impl Division {
     /// Divides the clients of a batch among `hosts` hosts with roughly equal numbers of steps.
-    pub fn of(batch: &Batch, hosts: u32) -> Self {
+    pub fn new(batch: &Batch, hosts: u32) -> Self {
         let fair_ops = batch.steps.len() as f64 / f64::from(hosts.max(1));
         let mut groups = Vec::new();
         for group in groups_of(batch) {
@@ -95,7 +95,7 @@ impl Division {
     pub(crate) fn awaited(&self, batch: &Batch) -> Vec<bool> {
         // Go from the last node to the first: joins come after all steps, and a join can only wait
         // for one created before it.
-        let joins = batch.graph.joins();
+        let joins = batch.graph.join_count();
         let steps = batch.steps.len();
         let mut hosts_behind = vec![WaitingHosts::None; joins];
         for join in (0..joins).rev() {
@@ -151,7 +151,7 @@ fn client_of(batch: &Batch, node: u32) -> Option<u32> {
 /// Groups clients whose steps wait for each other.
 fn groups_of(batch: &Batch) -> Vec<Group> {
     let clients = batch.clients.len();
-    let mut sets = Sets::new(clients + batch.graph.joins());
+    let mut sets = Sets::new(clients + batch.graph.join_count());
     let Graph { steps, .. } = batch.graph;
     let set_of = |node: u32| match client_of(batch, node) {
         Some(client) => client as usize,
@@ -163,7 +163,7 @@ fn groups_of(batch: &Batch) -> Vec<Group> {
         }
     }
     let mut groups: Vec<Group> = Vec::new();
-    let mut group_of = vec![None; clients + batch.graph.joins()];
+    let mut group_of = vec![None; clients + batch.graph.join_count()];
     for client in 0..clients {
         let root = sets.root(client);
         let at = *group_of[root].get_or_insert_with(|| {
@@ -215,7 +215,7 @@ mod tests {
             let instant = number as u64 * 10;
             let span = Span { start_ns: instant, end_ns: instant + 5 };
             order.access(number as u32, span, Resource::File(*file), *class);
-            steps.push(Step { client: *client, ..Step::of(Action::Getattr) });
+            steps.push(Step { client: *client, ..Step::new(Action::Getattr) });
         }
         Batch::new(steps, order, clients)
     }
@@ -235,7 +235,7 @@ mod tests {
             ],
             4,
         );
-        let division = Division::of(&batch, 2);
+        let division = Division::new(&batch, 2);
         assert_eq!(division.clients_of(0), [0, 2]);
         assert_eq!(division.clients_of(1), [1, 3]);
         assert_eq!(division.awaited(&batch), [false; 6]);
@@ -249,8 +249,8 @@ mod tests {
             &[(0, 0, Read), (1, 0, Read), (2, 0, Read), (3, 0, Change), (3, 9, Exclusive)],
             4,
         );
-        assert_eq!(batch.graph.joins(), 1);
-        let division = Division::of(&batch, 2);
+        assert_eq!(batch.graph.join_count(), 1);
+        let division = Division::new(&batch, 2);
         assert_eq!(division.clients_of(0), [2, 3]);
         assert_eq!(division.awaited(&batch), [true, true, false, false, false]);
         for (step, waiting) in [(0, vec![0]), (1, vec![0]), (2, vec![]), (3, vec![])] {
@@ -269,7 +269,7 @@ mod tests {
             }
         }
         let batch = batch(&accesses, 10);
-        let division = Division::of(&batch, 3);
+        let division = Division::new(&batch, 3);
         for host in 0..3 {
             let mut ops = 0;
             for client in division.clients_of(host) {
@@ -278,6 +278,6 @@ mod tests {
             assert!((17..=20).contains(&ops), "host {host}: {ops} of 55");
         }
         // If there are more hosts than clients, some have no work.
-        assert_eq!(Division::of(&batch, 20).clients_of(19), [] as [u32; 0]);
+        assert_eq!(Division::new(&batch, 20).clients_of(19), [] as [u32; 0]);
     }
 }

@@ -106,7 +106,7 @@ pub struct BatchSchedule<'a> {
 
 impl BatchSchedule<'_> {
     /// Returns a course that begins immediately, without other hosts.
-    pub const fn alone(pace: Pace) -> Self {
+    pub const fn immediate(pace: Pace) -> Self {
         Self { pace, begin_ns: None, exchange: None, awaited: &[] }
     }
 }
@@ -317,7 +317,7 @@ impl Progress<'_> {
         };
         if started {
             self.work.recorder.start(start, now_ns);
-            self.work.recorder.issue(step);
+            self.work.recorder.record_issue(step);
         } else {
             if !is_done {
                 self.work.recorder.skip(step);

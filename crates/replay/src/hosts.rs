@@ -72,7 +72,7 @@ impl ShareHosts {
         for (name, remote) in remotes {
             hosts.push(ShareHost { name, remote });
         }
-        let division = Division::of(&shared.plan.batch, hosts.len() as u32);
+        let division = Division::new(&shared.plan.batch, hosts.len() as u32);
         let mut all = Self { hosts, division, stop: Arc::clone(stop), clock };
         all.send_plan(shared)?;
         Ok(all)
@@ -151,7 +151,7 @@ impl ShareHosts {
             }
         })?;
         let shares = self.run(plan, pace, &samples)?;
-        let record = Record::of_shares(plan, pace, target, shares);
+        let record = Record::from_shares(plan, pace, target, shares);
         record.ok_or_else(|| PeerGone("no host replays".to_owned()))
     }
 
@@ -239,7 +239,7 @@ impl ShareHost {
                 ShareReport::Clock(there) => there,
                 other => return Err(self.wrong(&other)),
             };
-            let is_enough = exchanges.add(Sample::of(sent, there, read_clocks(clock)));
+            let is_enough = exchanges.add(Sample::new(sent, there, read_clocks(clock)));
             if let Some(best) = exchanges.best()
                 && is_enough
             {

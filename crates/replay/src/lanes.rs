@@ -117,7 +117,7 @@ impl<'a> Lanes<'a> {
             lanes: Vec::with_capacity(count),
             timed: BinaryHeap::with_capacity(count),
             ready: Vec::with_capacity(count),
-            ended: Vec::with_capacity(batch.graph.joins() + 1),
+            ended: Vec::with_capacity(batch.graph.join_count() + 1),
             left: batch.ops(),
         };
         // Elements are taken from the end, so push the first client last.
@@ -280,7 +280,7 @@ mod tests {
         ] {
             let span = Span { start_ns: scheduled_ns, end_ns: scheduled_ns + 50 };
             order.access(steps.len() as u32, span, Resource::File(file), class);
-            steps.push(Step { client, depth, scheduled_ns, ..Step::of(Action::Getattr) });
+            steps.push(Step { client, depth, scheduled_ns, ..Step::new(Action::Getattr) });
         }
         Batch::new(steps, order, 2)
     }
@@ -364,7 +364,7 @@ mod tests {
         for (number, think_ns) in [(0, 30), (1, 70), (2, 0)] {
             let span = Span { start_ns: number * 100, end_ns: number * 100 + 10 };
             order.access(number as u32, span, Resource::File(0), AccessKind::Read);
-            steps.push(Step { think_ns, ..Step::of(Action::Getattr) });
+            steps.push(Step { think_ns, ..Step::new(Action::Getattr) });
         }
         let batch = Batch::new(steps, order, 1);
         let mut lanes = Lanes::new(&batch, Pace::Thinking, 1000);

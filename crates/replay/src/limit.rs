@@ -87,7 +87,7 @@ pub fn find_limit<E>(
         }
         outcomes.push(outcome);
     }
-    let (held, broke) = (search.good(), search.bad());
+    let (held, broke) = (search.heaviest_good(), search.lightest_bad());
     if let (false, Some(points), Some(top)) = (is_interrupted, speeds.points, broke.or(held)) {
         for speed in missing_speeds(top, points, &outcomes) {
             let Some(outcome) = replay_at(speed)? else {

@@ -167,7 +167,7 @@ impl Graph {
     }
 
     /// Returns the number of joins.
-    pub(crate) fn joins(&self) -> usize {
+    pub(crate) fn join_count(&self) -> usize {
         self.waits.len() - self.steps as usize
     }
 }
@@ -233,7 +233,7 @@ mod tests {
             order.access(step, span, FILE, class);
         }
         let graph = order.finish(2000);
-        assert_eq!((graph.joins(), graph.successors.len()), (1, 2000));
+        assert_eq!((graph.join_count(), graph.successors.len()), (1, 2000));
         assert_eq!(graph.waits[2000], 1000);
     }
 }

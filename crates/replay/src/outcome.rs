@@ -242,7 +242,7 @@ impl Record {
 
     /// Creates the record of a replay shared by several hosts. Returns `None` if there are no
     /// hosts.
-    pub fn of_shares(
+    pub fn from_shares(
         plan: &ReplayPlan,
         pace: Pace,
         target: TargetKind,
@@ -264,7 +264,7 @@ impl Record {
                 joined.wire.add(wire);
                 joined.wire.clients += wire.clients;
             }
-            let first = || Self::new(recorder, PlannedValues::of(plan, pace, target), wire);
+            let first = || Self::new(recorder, PlannedValues::from_plan(plan, pace, target), wire);
             joined.get_or_insert_with(first).hosts.push(host);
         }
         joined
@@ -294,7 +294,7 @@ impl Record {
                 clients: host.clients,
                 issued: host.issued,
                 notices: host.notices,
-                own_lateness: Quantiles::of(&host.own_lateness),
+                own_lateness: Quantiles::from_histogram(&host.own_lateness),
                 clock_error_ns: host.clock_error_ns,
             });
         }
@@ -353,7 +353,7 @@ pub(crate) struct PlannedValues {
 
 impl PlannedValues {
     /// Returns the values for one round of a plan on a target.
-    pub(crate) fn of(plan: &ReplayPlan, pace: Pace, target: TargetKind) -> Self {
+    pub(crate) fn from_plan(plan: &ReplayPlan, pace: Pace, target: TargetKind) -> Self {
         let duration_ns = pace.instant_ns(0, plan.duration_ns);
         Self { pace, rounds: 1, ops: plan.batch.ops() as u64, duration_ns, target }
     }
@@ -379,9 +379,9 @@ impl Outcome {
                 unexpected_errors: record.unexpected_errors,
                 missing_errors: record.missing_errors,
                 bytes: record.bytes,
-                response: Quantiles::of(&record.response),
-                service: Quantiles::of(&record.service),
-                origin: Quantiles::of(&record.origin),
+                response: Quantiles::from_histogram(&record.response),
+                service: Quantiles::from_histogram(&record.service),
+                origin: Quantiles::from_histogram(&record.origin),
                 parts: record.parts.clone(),
             });
         }
@@ -422,10 +422,10 @@ impl Outcome {
             reconnects: wire.reconnects,
             planned_ns: planned.duration_ns,
             took_ns: recorder.end_ns.saturating_sub(recorder.begin_ns),
-            behind: if speed.is_some() { behind_from(&timeline) } else { None },
-            own_lateness: Quantiles::of(&recorder.own_lateness),
-            start_wait: Quantiles::of(&recorder.start_wait),
-            response: Quantiles::of(&response),
+            behind: if speed.is_some() { find_behind_period(&timeline) } else { None },
+            own_lateness: Quantiles::from_histogram(&recorder.own_lateness),
+            start_wait: Quantiles::from_histogram(&recorder.start_wait),
+            response: Quantiles::from_histogram(&response),
             kinds,
             problems,
             timeline,
@@ -517,7 +517,7 @@ fn timeline_of(slices: &[Slice], slice_ns: u64) -> Vec<TimeSlice> {
 /// Returns since when the replay was behind: the first of the slices up to the end that are all
 /// behind, if there are at least two. It is the server's fault if the slices would be behind even
 /// without our own delays.
-fn behind_from(timeline: &[TimeSlice]) -> Option<BehindPeriod> {
+fn find_behind_period(timeline: &[TimeSlice]) -> Option<BehindPeriod> {
     let mut behind: Option<BehindPeriod> = None;
     let mut slices = 0;
     for slice in timeline.iter().rev() {
@@ -562,13 +562,13 @@ mod tests {
     #[test]
     fn finds_start_of_permanent_lag() {
         let behind = BehindPeriod { from_ns: 2, is_own_fault: false };
-        assert_eq!(behind_from(&timeline(&[1, 2, 300, 500])), Some(behind));
+        assert_eq!(find_behind_period(&timeline(&[1, 2, 300, 500])), Some(behind));
         // A temporary stall doesn't count, nor does a slow server that isn't getting slower.
-        assert_eq!(behind_from(&timeline(&[1, 900, 2, 1])), None);
-        assert_eq!(behind_from(&timeline(&[100, 110, 105])), None);
+        assert_eq!(find_behind_period(&timeline(&[1, 900, 2, 1])), None);
+        assert_eq!(find_behind_period(&timeline(&[100, 110, 105])), None);
         // One slice shows no trend.
-        assert_eq!(behind_from(&timeline(&[1, 2, 300])), None);
-        assert_eq!(behind_from(&[]), None);
+        assert_eq!(find_behind_period(&timeline(&[1, 2, 300])), None);
+        assert_eq!(find_behind_period(&[]), None);
     }
     #[test]
     fn does_not_blame_server_for_late_client() {
@@ -576,9 +576,15 @@ mod tests {
         for slice in &mut late[2..] {
             slice.own_late_ns = slice.response_ns - 5_000_000;
         }
-        assert_eq!(behind_from(&late), Some(BehindPeriod { from_ns: 2, is_own_fault: true }));
+        assert_eq!(
+            find_behind_period(&late),
+            Some(BehindPeriod { from_ns: 2, is_own_fault: true })
+        );
         // In one of the parts, the server would be behind on its own.
         late[3].own_late_ns = 1_000_000;
-        assert_eq!(behind_from(&late), Some(BehindPeriod { from_ns: 2, is_own_fault: false }));
+        assert_eq!(
+            find_behind_period(&late),
+            Some(BehindPeriod { from_ns: 2, is_own_fault: false })
+        );
     }
 }

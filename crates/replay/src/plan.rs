@@ -258,14 +258,14 @@ impl Loader {
         }
         if is_before {
             for fact in &found {
-                self.tree.learn(fact);
+                self.tree.record_operation(fact);
             }
             return;
         }
         if !self.is_in_window {
             self.is_in_window = true;
             if self.window.start > 0 {
-                self.tree.begin_here();
+                self.tree.mark_start();
             }
         }
         let client = self.connections.get(&call.connection).copied().unwrap_or_default();
@@ -333,7 +333,7 @@ impl Loader {
                 _ => item.named,
             };
             self.tree.mark_used(&item.fact);
-            self.tree.learn(&item.fact);
+            self.tree.record_operation(&item.fact);
         }
         let objects = self.tree.initial_objects();
         let mut initial = Vec::new();

@@ -199,7 +199,7 @@ impl<'a> Planner<'a> {
             scheduled_ns: item.span.start_ns - begin_ns,
             think_ns,
             origin_ns: item.origin_ns.unwrap_or(u64::MAX),
-            ..Step::of(self.adapted(fact.action, item.victim))
+            ..Step::new(self.adapt_action(fact.action, item.victim))
         };
         if matches!(step.action, Action::OpenHandle(_)) && !self.settings.target.opens_handles() {
             self.handle_opens += 1;
@@ -236,7 +236,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Adapts an action to the target's version.
-    fn adapted(&self, action: Action, victim: u32) -> Action {
+    fn adapt_action(&self, action: Action, victim: u32) -> Action {
         match action {
             // In v4, REMOVE also removes directories.
             Action::Remove if self.tree.type_of(victim) == DIRECTORY => Action::Rmdir,

@@ -53,7 +53,7 @@ pub(crate) fn make_batch(plan: &mut ReplayPlan, fill: Fill, wsize: u32) -> Batch
                     file: link.object,
                     other: link.place.dir,
                     name: link.place.name,
-                    ..Step::of(Action::Link)
+                    ..Step::new(Action::Link)
                 },
                 &[
                     (Resource::File(link.object), AccessKind::Read),
@@ -81,25 +81,28 @@ impl StepMaker {
         };
         let of_object = Resource::File(object);
         self.push(
-            Step { file: place.dir, name: place.name, result: object, ..Step::of(action) },
+            Step { file: place.dir, name: place.name, result: object, ..Step::new(action) },
             &[(Resource::File(place.dir), AccessKind::Read), (of_object, AccessKind::Exclusive)],
         );
         if !matches!(action, Action::Create { .. }) || size == 0 {
             return;
         }
         if fill == Fill::Sparse {
-            let step = Step { file: object, ..Step::of(Action::SetSize(size)) };
+            let step = Step { file: object, ..Step::new(Action::SetSize(size)) };
             return self.push(step, &[(of_object, AccessKind::Exclusive)]);
         }
         let mut offset = 0;
         while offset < size {
             let count = (size - offset).min(u64::from(wsize)) as u32;
             let write = Action::Write { offset, count, stable: StableHow::Unstable };
-            self.push(Step { file: object, ..Step::of(write) }, &[(of_object, AccessKind::Change)]);
+            self.push(
+                Step { file: object, ..Step::new(write) },
+                &[(of_object, AccessKind::Change)],
+            );
             offset += u64::from(count);
         }
         let commit = Action::Commit { offset: 0, count: 0 };
-        self.push(Step { file: object, ..Step::of(commit) }, &[(of_object, AccessKind::Read)]);
+        self.push(Step { file: object, ..Step::new(commit) }, &[(of_object, AccessKind::Read)]);
     }
 
     fn push(&mut self, step: Step, needs: &[(Resource, AccessKind)]) {

@@ -212,7 +212,7 @@ impl Recorder {
     }
 
     /// Records that a step was issued.
-    pub(crate) fn issue(&mut self, step: &Step) {
+    pub(crate) fn record_issue(&mut self, step: &Step) {
         self.issued += 1;
         self.kinds[step.action.kind() as usize].steps += 1;
     }
@@ -369,8 +369,8 @@ mod tests {
             (0, StepOutcome::Failed),
             (0, StepOutcome::Status(noent)),
         ] {
-            let step = Step { status: origin, origin_ns: 30, ..Step::of(Action::Lookup) };
-            recorder.issue(&step);
+            let step = Step { status: origin, origin_ns: 30, ..Step::new(Action::Lookup) };
+            recorder.record_issue(&step);
             recorder.end(0, &step, &times, ended, 0);
         }
         let kind = &recorder.kinds[OperationKind::Lookup as usize];
@@ -386,9 +386,9 @@ mod tests {
         for begin_ns in [1_000_000, 77_000_000_000] {
             let mut recorder = Recorder::new(1000, 1000, 1);
             recorder.begin_ns = begin_ns;
-            let step = Step { scheduled_ns: 990, origin_ns: 20, ..Step::of(Action::Getattr) };
+            let step = Step { scheduled_ns: 990, origin_ns: 20, ..Step::new(Action::Getattr) };
             let scheduled_ns = begin_ns + 990;
-            recorder.issue(&step);
+            recorder.record_issue(&step);
             recorder.start(&Start { step: 0, scheduled_ns, ready_ns: scheduled_ns }, scheduled_ns);
             let done_ns = scheduled_ns + 100;
             let times = Times { scheduled_ns, started_ns: scheduled_ns, done_ns };
@@ -416,7 +416,7 @@ mod tests {
     fn excludes_own_delay_from_sums() {
         let mut recorder = Recorder::new(1_000_000, 1_000_000, 2);
         for (number, ready_ns, started_ns) in [(0, 100, 130), (1, 150, 150)] {
-            let step = Step { origin_ns: 20, ..Step::of(Action::Getattr) };
+            let step = Step { origin_ns: 20, ..Step::new(Action::Getattr) };
             let start = Start { step: number, scheduled_ns: 100, ready_ns };
             recorder.start(&start, started_ns);
             let times = Times { scheduled_ns: 100, started_ns, done_ns: 200 };

@@ -185,7 +185,7 @@ impl<'a> Replayer<'a> {
             files: &mut files,
             recorder: &mut recorder,
         };
-        let executed = executor.run(work, BatchSchedule::alone(Pace::Closed));
+        let executed = executor.run(work, BatchSchedule::immediate(Pace::Closed));
         plan.names.truncate(names);
         executed?;
         drop(executor);
@@ -221,8 +221,8 @@ impl<'a> Replayer<'a> {
         files: &mut Files,
         pace: Pace,
     ) -> Result<Record, ReplayError> {
-        let share = self.open_clients(plan)?.replay(plan, files, BatchSchedule::alone(pace))?;
-        let planned = PlannedValues::of(plan, pace, TargetKind::Nfs(self.version()));
+        let share = self.open_clients(plan)?.replay(plan, files, BatchSchedule::immediate(pace))?;
+        let planned = PlannedValues::from_plan(plan, pace, TargetKind::Nfs(self.version()));
         Ok(Record::new(share.recorder, planned, share.wire))
     }
 

@@ -174,7 +174,7 @@ pub fn serve_share(
     let reports = stdio::message_end(input, output, flags, handle, on_end);
     let mut host =
         SharingHost { clock, around, stop, incoming, reports: &reports, trace: Vec::new() };
-    host.obey(&orders);
+    host.execute_order(&orders);
 }
 
 /// A host with its share of a replay.
@@ -204,7 +204,7 @@ struct Ready<'a> {
 }
 
 impl SharingHost<'_> {
-    fn obey(&mut self, orders: &Receiver<Option<ShareOrder>>) {
+    fn execute_order(&mut self, orders: &Receiver<Option<ShareOrder>>) {
         let (clock, stop) = (self.clock, Arc::clone(&self.stop));
         let mut planned: Option<PlannedShare<'_>> = None;
         while let Ok(Some(order)) = orders.recv() {

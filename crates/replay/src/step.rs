@@ -40,7 +40,7 @@ pub struct Step {
 
 impl Step {
     /// Creates a step without file and name.
-    pub const fn of(action: Action) -> Self {
+    pub const fn new(action: Action) -> Self {
         Self {
             action,
             client: 0,

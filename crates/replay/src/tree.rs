@@ -169,7 +169,7 @@ impl Tree {
     }
 
     /// Makes the current state the state at the start.
-    pub(crate) fn begin_here(&mut self) {
+    pub(crate) fn mark_start(&mut self) {
         for object in &mut self.objects {
             object.is_made = object.is_removed;
             object.initial = object.now;
@@ -198,7 +198,7 @@ impl Tree {
     }
 
     /// Learns from an operation.
-    pub(crate) fn learn(&mut self, fact: &TracedOperation) {
+    pub(crate) fn record_operation(&mut self, fact: &TracedOperation) {
         let TracedOperation { action, file, result, name, .. } = *fact;
         let Some(status) = fact.status else { return };
         if file == NONE {
@@ -221,7 +221,7 @@ impl Tree {
             (Action::Create { .. } | Action::Mkdir | Action::Symlink { .. } | Action::Mknod, _)
                 if name != NONE =>
             {
-                self.learn_made(fact, place);
+                self.record_created(fact, place);
             }
             (Action::Remove, true) if name != NONE => self.remove(place, 0),
             (Action::Rmdir, true) if name != NONE => self.remove(place, DIRECTORY),
@@ -318,7 +318,7 @@ impl Tree {
     /// Records that a name refers to an object.
     fn bind(&mut self, place: DirectoryEntry, object: u32) {
         let known = self.names.insert(place, EntryTarget::Object(object));
-        let leads_back = self.leads_to(place.dir, object);
+        let leads_back = self.is_within(place.dir, object);
         let found = &mut self.objects[object as usize];
         match known {
             Some(EntryTarget::Object(other)) if other == object => {}
@@ -346,7 +346,7 @@ impl Tree {
     }
 
     /// Returns true if an object is the directory itself or one of its ancestors.
-    fn leads_to(&self, dir: u32, object: u32) -> bool {
+    fn is_within(&self, dir: u32, object: u32) -> bool {
         let mut at = dir;
         // A chain cannot be longer than the number of objects. The limit guards against invalid
         // traces.
@@ -362,7 +362,7 @@ impl Tree {
         true
     }
 
-    fn learn_made(&mut self, fact: &TracedOperation, place: DirectoryEntry) {
+    fn record_created(&mut self, fact: &TracedOperation, place: DirectoryEntry) {
         let TracedOperation { action, result, .. } = *fact;
         let file_type = match action {
             Action::Mkdir => DIRECTORY,

@@ -52,7 +52,7 @@ impl Host {
     fn open(replayer: &mut Replayer<'static>, trace: &[u8], built: &Files, host: u32) -> Self {
         let settings = whole_trace(TargetKind::Nfs(VERSION), replayer.transfer_bytes());
         let mut plan = ReplayPlan::read(trace, &settings).unwrap();
-        let division = Division::of(&plan.batch, 2);
+        let division = Division::new(&plan.batch, 2);
         plan.keep_share(&division, host);
         let clients = replayer.open_clients(&plan).unwrap();
         let files = Files::with_handles(&plan, &built.handles());
@@ -114,7 +114,7 @@ fn check(pace: Pace) {
     for (share, name) in shares.into_iter().zip(["h1", "h2"]) {
         named.push(HostShare { name: name.to_owned(), clock_error_ns: 0, share });
     }
-    let record = Record::of_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
+    let record = Record::from_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
     let outcome = record.outcome();
     for host in &outcome.hosts {
         // The other host waited for what each had made, and for what it had removed.

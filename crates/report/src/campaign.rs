@@ -397,7 +397,7 @@ fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExce
     let set_aside: Vec<String> = notes::interference::summary(sheet).into_iter().collect();
     document.push_list("set-aside", notes::interference::TITLE, set_aside);
     document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
-    let blocks = vec![Block::Paragraph(excerpt.rest(sheet))];
+    let blocks = vec![Block::Paragraph(excerpt.describe_rest(sheet))];
     document.push(Section { id: "rest", blocks, ..Section::default() });
 }
 
@@ -447,7 +447,7 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
     let mut terms = Vec::new();
     for caveat in &sheet.caveats {
         let code = caveat.code;
-        let others = notes::others(caveat.rows);
+        let others = notes::count_others(caveat.rows);
         let mut sentence = code.sentence().to_owned();
         if caveat.is_minor() {
             sentence.push_str(MINOR);

@@ -249,7 +249,7 @@ fn were_apart(before: &Campaign, after: &Campaign) -> bool {
 }
 
 /// Formats settings as an argument of `--where`: `nfsvers=3,proto=tcp`.
-fn where_values(settings: &[(String, String)]) -> String {
+fn format_where(settings: &[(String, String)]) -> String {
     let mut values = Vec::new();
     for (name, value) in settings {
         values.push(format!("{name}={}", value.replace(' ', "")));

@@ -30,7 +30,9 @@ use crate::export::{csv, influx, json, legacy_tables, openmetrics, sar};
 use crate::question::durability;
 use crate::table::Sheet;
 
-pub use campaign::catalog::{CampaignNote, ListedCampaign, Verdicts, about, about_json, list};
+pub use campaign::catalog::{
+    CampaignNote, ListedCampaign, Verdicts, about_json, describe_campaign, list,
+};
 pub use campaign::host_activity::busy_percent;
 pub use campaign::next_step::NextStep;
 pub use chart::{Picture, over_time};

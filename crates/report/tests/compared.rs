@@ -297,10 +297,10 @@ fn every_form_has_the_factors() {
 #[test]
 fn what_has_no_factor_says_so() {
     let effects = FactorEffects::from_campaign(&stream(&[(1, 10)], 5));
-    assert!(!effects.found_any());
+    assert!(!effects.has_effects());
     let text = effects.render(Format::Table);
     assert!(text.contains("no setting varies: a factor needs two levels"), "{text}");
-    assert!(FactorEffects::from_campaign(&quick()).found_any());
+    assert!(FactorEffects::from_campaign(&quick()).has_effects());
 }
 
 #[test]

@@ -10,8 +10,8 @@ use model::{Campaign, CampaignLine, CaveatCode, HostResult, Pass, TrialState, Wo
 use parsers::{check, open_metrics};
 use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, WorkNames};
 use report::{
-    CampaignNote, Format, ListedCampaign, ReportDetail, Screen, Verdicts, about, about_json, list,
-    render,
+    CampaignNote, Format, ListedCampaign, ReportDetail, Screen, Verdicts, about_json,
+    describe_campaign, list, render,
 };
 use serde_json::Value;
 
@@ -363,7 +363,7 @@ fn counts_verdicts_in_lists() {
             .unwrap();
     assert_eq!(json["campaigns"][0]["name"], campaign.name.as_str());
     let remark = CampaignNote { written_unix_ms: 0, text: "two\nlines\u{1b}[2J".into() };
-    let shown = about(
+    let shown = describe_campaign(
         &line,
         std::slice::from_ref(&remark),
         &campaign,

@@ -6,7 +6,7 @@
 
 use rusqlite::Connection;
 
-use crate::row::damaged;
+use crate::row::damaged_value;
 use crate::tree::Table;
 
 /// How the keys of a table change when copied.
@@ -92,5 +92,5 @@ fn key_shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::R
     {
         return Ok(shift);
     }
-    Err(damaged(format!("the keys of {name} leave none for further rows")))
+    Err(damaged_value(format!("the keys of {name} leave none for further rows")))
 }

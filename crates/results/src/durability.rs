@@ -6,7 +6,7 @@ use model::durability::StoredDurability;
 use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
-use crate::row::{count, from_json, rows, to_json, whole};
+use crate::row::{count, from_json, rows, to_json, to_sql_integer};
 use crate::store::Store;
 
 impl Store {
@@ -23,7 +23,8 @@ impl Store {
         self.transact(|transaction| {
             let sql = "INSERT INTO durability
                 (campaign_id, contender, measured_unix_ms, report_json) VALUES (?1, ?2, ?3, ?4)";
-            let (measured, json) = (whole(stored.measured_unix_ms)?, to_json(&stored.report)?);
+            let (measured, json) =
+                (to_sql_integer(stored.measured_unix_ms)?, to_json(&stored.report)?);
             transaction.execute(sql, params![campaign_id, stored.contender, measured, json])?;
             Ok(())
         })

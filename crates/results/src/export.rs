@@ -19,7 +19,7 @@ use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, Row};
 
 use crate::error::{StoreError, explain};
-use crate::row::damaged;
+use crate::row::damaged_value;
 use crate::store::Store;
 use crate::tree::{Column, ROOT, Table, Tree};
 
@@ -196,7 +196,7 @@ impl Store {
         format: ExportFormat,
     ) -> Result<Vec<Exported>, TableExportError> {
         let snapshot = self.connection.unchecked_transaction()?;
-        let tree = Tree::known();
+        let tree = Tree::own_schema();
         let wanted = campaign_list(campaigns);
         let is_wanted = format!("id IN ({wanted})");
         let mut exported = Vec::new();
@@ -328,7 +328,11 @@ fn copy_rows(
 fn read_cell(row: &Row<'_>, at: usize, column: &Column) -> rusqlite::Result<Value> {
     let value: Value = row.get(at)?;
     let fits = value.data_type() == column.kind || value == Value::Null && column.may_be_null;
-    if fits { Ok(value) } else { Err(damaged(format!("{} has no {}", column.name, column.kind))) }
+    if fits {
+        Ok(value)
+    } else {
+        Err(damaged_value(format!("{} has no {}", column.name, column.kind)))
+    }
 }
 
 fn unpack_buckets(
@@ -346,7 +350,7 @@ fn unpack_buckets(
         for (at, time) in [(1, "service"), (2, "response")] {
             let bytes: Vec<u8> = row.get(at)?;
             let Some(histogram) = Histogram::from_bytes(&bytes) else {
-                return Err(damaged(format!("{time}_time is not a histogram")).into());
+                return Err(damaged_value(format!("{time}_time is not a histogram")).into());
             };
             for (from_ns, count) in histogram.buckets() {
                 pieces.push(vec![

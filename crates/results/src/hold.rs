@@ -37,7 +37,7 @@ impl CampaignLock {
     ///
     /// # Errors
     /// If another process has it, or no file can be created next to the results.
-    pub fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
+    pub fn acquire(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
         let path = match lock_path_of(results, campaign_id) {
             Ok(path) => path,
             Err(source) => return Err(StoreError::Io { path: results.to_owned(), source }),
@@ -102,7 +102,7 @@ fn try_lock(path: &Path) -> io::Result<LockAttempt> {
         Err(TryLockError::WouldBlock) => return Ok(LockAttempt::Held(read_holder(&mut file))),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    if !is_still_at(&file, path) {
+    if !is_same_file(&file, path) {
         return Ok(LockAttempt::Removed);
     }
     file.set_len(0)?;
@@ -147,7 +147,7 @@ fn remove_if_abandoned(path: &Path) -> bool {
     let Ok(file) = open_with(OpenOptions::new().read(true).write(true), path) else {
         return false;
     };
-    file.try_lock().is_ok() && is_still_at(&file, path) && fs::remove_file(path).is_ok()
+    file.try_lock().is_ok() && is_same_file(&file, path) && fs::remove_file(path).is_ok()
 }
 
 fn open_lock_file(path: &Path) -> io::Result<File> {
@@ -190,7 +190,7 @@ fn is_running(pid: Option<u32>) -> bool {
     matches!(rustix::process::test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM))
 }
 
-fn is_still_at(file: &File, path: &Path) -> bool {
+fn is_same_file(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::symlink_metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
         _ => false,
@@ -215,27 +215,27 @@ mod tests {
     #[test]
     fn holds_each_campaign_once() {
         let (directory, path) = results();
-        let hold = CampaignLock::take(&path, 3).unwrap();
-        let error = CampaignLock::take(&path, 3).unwrap_err().to_string();
+        let hold = CampaignLock::acquire(&path, 3).unwrap();
+        let error = CampaignLock::acquire(&path, 3).unwrap_err().to_string();
         let holder = format!("campaign 3 of `{}` is being made by process", path.display());
         assert!(error.starts_with(&format!("{holder} {}", std::process::id())), "{error}");
         // A different name for the same file does not bypass the lock.
         let link = directory.path().join("link.db");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(matches!(CampaignLock::take(&link, 3), Err(StoreError::Held { .. })));
+        assert!(matches!(CampaignLock::acquire(&link, 3), Err(StoreError::Held { .. })));
         fs::remove_file(link).unwrap();
-        let other = CampaignLock::take(&path, 4).unwrap();
+        let other = CampaignLock::acquire(&path, 4).unwrap();
         assert_eq!(files(&path), 3);
         drop((hold, other));
         assert_eq!(files(&path), 1);
-        CampaignLock::take(&path, 3).unwrap();
+        CampaignLock::acquire(&path, 3).unwrap();
     }
 
     #[test]
     fn ignores_lock_of_dead_process() {
         let (_directory, path) = results();
         fs::write(path.with_file_name("dfsbench.db-campaign-1.lock"), "4194304").unwrap();
-        let hold = CampaignLock::take(&path, 1).unwrap();
+        let hold = CampaignLock::acquire(&path, 1).unwrap();
         assert_eq!(fs::read_to_string(&hold.path).unwrap(), std::process::id().to_string());
         drop(hold);
         assert_eq!(files(&path), 1);
@@ -251,7 +251,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let Ok(_hold) = CampaignLock::take(&path, 1) else { continue };
+                        let Ok(_hold) = CampaignLock::acquire(&path, 1) else { continue };
                         assert_eq!(inside.fetch_add(1, order), 0, "two have it");
                         entered.fetch_add(1, order);
                         inside.fetch_sub(1, order);
@@ -273,7 +273,7 @@ mod tests {
         for id in [1, 2, 33] {
             fs::write(lock_path(&path, id), "4194304").unwrap();
         }
-        let _held = CampaignLock::take(&path, 4).unwrap();
+        let _held = CampaignLock::acquire(&path, 4).unwrap();
         let others = ["other.db-campaign-1.lock", "dfsbench.db-campaign-x.lock", "dfsbench.db-wal"];
         for other in others {
             fs::write(directory.path().join(other), "").unwrap();
@@ -294,7 +294,7 @@ mod tests {
         std::os::unix::fs::symlink(&precious, lock_path(&path, 1)).unwrap();
         fs::hard_link(&precious, lock_path(&path, 2)).unwrap();
         for id in [1, 2] {
-            let error = CampaignLock::take(&path, id).unwrap_err().to_string();
+            let error = CampaignLock::acquire(&path, id).unwrap_err().to_string();
             assert!(error.contains(&format!("campaign-{id}.lock")), "{error}");
         }
         assert_eq!(fs::read_to_string(precious).unwrap(), "kept");
@@ -318,7 +318,7 @@ mod tests {
             let mut failures = 0;
             for _ in 0..300 {
                 fs::write(lock_path(&path, 1), "4194304").unwrap();
-                match CampaignLock::take(&path, 1) {
+                match CampaignLock::acquire(&path, 1) {
                     Ok(hold) => {
                         let is_there = fs::read_to_string(&hold.path).is_ok_and(|text| text == pid);
                         failures += u32::from(!is_there);
@@ -337,8 +337,8 @@ mod tests {
         let locked = open_lock_file(&lock_path(&path, 1)).unwrap();
         locked.lock().unwrap();
         std::thread::scope(|scope| {
-            let taken =
-                scope.spawn(|| CampaignLock::take(&path, 1).map(|_| ()).unwrap_err().to_string());
+            let taken = scope
+                .spawn(|| CampaignLock::acquire(&path, 1).map(|_| ()).unwrap_err().to_string());
             (&locked).write_all(std::process::id().to_string().as_bytes()).unwrap();
             let error = taken.join().unwrap();
             assert!(error.contains(&format!("by process {}", std::process::id())), "{error}");
@@ -349,12 +349,12 @@ mod tests {
     fn reports_held_campaign_as_running() {
         let (_directory, path) = results();
         assert!(!is_held(&path, 1));
-        let hold = CampaignLock::take(&path, 1).unwrap();
+        let hold = CampaignLock::acquire(&path, 1).unwrap();
         assert!(is_held(&path, 1) && !is_held(&path, 2));
         drop(hold);
         assert!(!is_held(&path, 1));
         // Nobody holds the lock of a killed process.
         fs::write(lock_path(&path, 1), "4194304").unwrap();
-        assert!(!is_held(&path, 1) && CampaignLock::take(&path, 1).is_ok());
+        assert!(!is_held(&path, 1) && CampaignLock::acquire(&path, 1).is_ok());
     }
 }

@@ -91,7 +91,7 @@ impl Store {
 
     /// Refuses a file with an unknown table, whose rows would be lost.
     fn refuse_unknown(&self) -> Result<(), StoreError> {
-        for made in self.explain(tree::made(&self.connection))? {
+        for made in self.explain(tree::read_objects(&self.connection))? {
             let is_known = tree::all_made().iter().any(|known| known.name == made.name);
             // Indexes and views contain no data of their own.
             if !is_known && !made.is_view && made.sql.starts_with("CREATE TABLE") {
@@ -137,7 +137,7 @@ impl Store {
 
 /// Copies one campaign from the attached file and returns its number here.
 fn copy_campaign(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
-    let tree = Tree::known();
+    let tree = Tree::own_schema();
     let id = next_campaign(connection)?;
     let mut keys = vec![(ROOT, Key::Shifted(id - from.id))];
     let is_root = format!("id = {}", from.id);

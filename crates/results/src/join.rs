@@ -36,7 +36,7 @@ pub(crate) fn join(
     here: i64,
     from: i64,
 ) -> rusqlite::Result<JoinedCounts> {
-    let tree = Tree::known();
+    let tree = Tree::own_schema();
     // First, so that the trials that replace them count as missing.
     remove_interrupted(connection, here, from)?;
     choose_missing(connection, here, from)?;
@@ -89,7 +89,7 @@ fn remove_interrupted(connection: &Connection, here: i64, from: i64) -> rusqlite
         "id IN (SELECT h.id FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
                 AND h.state = 'interrupted' AND f.state <> 'interrupted')"
     );
-    Tree::known().delete(connection, "trials", &stopped, &[])
+    Tree::own_schema().delete(connection, "trials", &stopped, &[])
 }
 
 /// Records which runs and trials are missing here, before any are copied.

@@ -14,7 +14,9 @@ use model::{
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::StoreError;
-use crate::row::{count, damaged, from_json, header, maybe_count, named, read_client_times, rows};
+use crate::row::{
+    count, damaged_value, from_json, header, maybe_count, read_client_times, read_name, rows,
+};
 use crate::store::Store;
 use crate::{durability, host_results, soak, telemetry};
 
@@ -355,7 +357,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
 
 fn read_trial(row: &Row<'_>) -> rusqlite::Result<Trial> {
     let reason: Option<String> = row.get("reason")?;
-    let state = named(row, "state", |state| match state {
+    let state = read_name(row, "state", |state| match state {
         "done" => Some(TrialState::Done),
         "failed" => Some(TrialState::Failed(reason.unwrap_or_default())),
         "interrupted" => Some(TrialState::Interrupted),
@@ -382,7 +384,7 @@ fn read_pass(row: &Row<'_>) -> rusqlite::Result<PassResult> {
         client_cpu_ns: count(row, "client_cpu_ns")?,
         server_cpu_ns: maybe_count(row, "server_cpu_ns")?,
         storage_read_bytes: maybe_count(row, "storage_read_bytes")?,
-        ..PassResult::new(named(row, "pass", Pass::from_name)?)
+        ..PassResult::new(read_name(row, "pass", Pass::from_name)?)
     })
 }
 
@@ -392,7 +394,7 @@ fn read_kind(
     response_time: Histogram,
 ) -> rusqlite::Result<KindResult> {
     Ok(KindResult {
-        kind: named(row, "kind", OpKind::from_name)?,
+        kind: read_name(row, "kind", OpKind::from_name)?,
         issued: count(row, "issued")?,
         done: count(row, "done")?,
         bytes: count(row, "bytes")?,
@@ -429,7 +431,7 @@ fn read_sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
 }
 
 fn read_caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {
-    let code = named(row, "code", CaveatCode::from_code)?;
+    let code = read_name(row, "code", CaveatCode::from_code)?;
     let data = match row.get("found")? {
         Some(found) => Some(Evidence {
             found,
@@ -454,6 +456,6 @@ fn read_histogram(row: &Row<'_>, column: &str) -> rusqlite::Result<Histogram> {
     let bytes: Vec<u8> = row.get(column)?;
     match Histogram::from_bytes(&bytes) {
         Some(histogram) => Ok(histogram),
-        None => Err(damaged(format!("{column} is not a histogram"))),
+        None => Err(damaged_value(format!("{column} is not a histogram"))),
     }
 }

@@ -40,7 +40,7 @@ impl Store {
 fn remove_interrupted(transaction: &Transaction<'_>, campaign_id: i64) -> rusqlite::Result<()> {
     let stopped = "state = 'interrupted' AND run_id IN
                        (SELECT id FROM runs WHERE campaign_id = ?1)";
-    Tree::known().delete(transaction, "trials", stopped, &[&campaign_id])
+    Tree::own_schema().delete(transaction, "trials", stopped, &[&campaign_id])
 }
 
 fn read_standing(

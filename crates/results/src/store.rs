@@ -180,7 +180,7 @@ impl Store {
     /// If another process is running it.
     pub fn hold(&mut self, campaign_id: i64) -> Result<(), StoreError> {
         if self.holds.iter().all(|hold| hold.campaign_id != campaign_id) {
-            self.holds.push(CampaignLock::take(&self.path, campaign_id)?);
+            self.holds.push(CampaignLock::acquire(&self.path, campaign_id)?);
         }
         Ok(())
     }

@@ -62,11 +62,11 @@ static KNOWN: LazyLock<(Tree, Vec<SchemaObject>)> =
 fn read_own_schema() -> rusqlite::Result<(Tree, Vec<SchemaObject>)> {
     let memory = Connection::open_in_memory()?;
     memory.execute_batch(SCHEMA)?;
-    Ok((Tree::read(&memory)?, made(&memory)?))
+    Ok((Tree::read(&memory)?, read_objects(&memory)?))
 }
 
 /// Returns all objects in a file's schema, except SQLite's internal ones.
-pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<SchemaObject>> {
+pub(crate) fn read_objects(connection: &Connection) -> rusqlite::Result<Vec<SchemaObject>> {
     let sql = "SELECT name, sql, type FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
     rows(connection, sql, [], |row| {
         let is_view = row.get::<_, String>("type")? == "view";
@@ -79,7 +79,7 @@ pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<SchemaObject
 pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let ours: Vec<&SchemaObject> =
         all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE")).collect();
-    let all_found = made(connection)?;
+    let all_found = read_objects(connection)?;
     for table in &ours {
         if !all_found.iter().any(|found| found.name.eq_ignore_ascii_case(&table.name)) {
             return Ok(Some(format!("the table `{}` is missing", table.name)));
@@ -112,7 +112,7 @@ pub(crate) fn all_made() -> &'static [SchemaObject] {
 
 impl Tree {
     /// The tables of this program's schema.
-    pub fn known() -> &'static Self {
+    pub fn own_schema() -> &'static Self {
         &KNOWN.0
     }
 
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn orders_tables_after_their_parents() {
-        let tree = Tree::known();
+        let tree = Tree::own_schema();
         let alone: Vec<&str> = all_made()
             .iter()
             .filter(|made| made.sql.starts_with("CREATE TABLE"))
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn finds_rows_by_required_keys() {
-        let tree = Tree::known();
+        let tree = Tree::own_schema();
         let below = |name: &str, root| {
             let table = tree.tables.iter().find(|table| table.name == name).unwrap();
             tree.below(table, root, "x", "")

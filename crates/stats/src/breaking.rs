@@ -209,26 +209,26 @@ impl Search {
                 unsure_from = Some(*load);
             }
         }
-        let gave_in = self.gave_in();
+        let lightest_bad = self.lightest_bad();
         BreakingPoint {
-            borne: self.borne(),
-            gave_in,
-            recovery: gave_in.and(self.recovery),
+            heaviest_good: self.heaviest_good(),
+            lightest_bad,
+            recovery: lightest_bad.and(self.recovery),
             saturated_from,
             unsure_from,
-            once: self.borne_of(self.breaks.keys()),
-            unclear: self.borne_of(self.unclear.iter()),
+            once: self.good_loads(self.breaks.keys()),
+            unclear: self.good_loads(self.unclear.iter()),
         }
     }
 
     /// Returns the heaviest good load.
-    fn borne(&self) -> Option<u32> {
-        self.loads.good().map(|load| load as u32)
+    fn heaviest_good(&self) -> Option<u32> {
+        self.loads.heaviest_good().map(|load| load as u32)
     }
 
     /// Returns the lightest bad load, and how the server failed.
-    fn gave_in(&self) -> Option<(u32, ServerFailure)> {
-        Some((self.loads.bad()? as u32, self.how?))
+    fn lightest_bad(&self) -> Option<(u32, ServerFailure)> {
+        Some((self.loads.lightest_bad()? as u32, self.how?))
     }
 
     /// Returns the number of passes that every trial with results has.
@@ -251,14 +251,14 @@ impl Search {
     }
 
     /// Returns those of the loads that turned out to be good.
-    fn borne_of<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
-        let mut borne = Vec::new();
+    fn good_loads<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
+        let mut heaviest_good = Vec::new();
         for load in loads {
-            if Some(*load) <= self.borne() {
-                borne.push(*load);
+            if Some(*load) <= self.heaviest_good() {
+                heaviest_good.push(*load);
             }
         }
-        borne
+        heaviest_good
     }
 
     /// Returns the result of a pass at a load, with a separate median for each number.
@@ -298,7 +298,7 @@ impl Search {
     /// Counts a break and continues the search below this load.
     fn note_break(&mut self, load: u32) {
         *self.breaks.entry(load).or_default() += 1;
-        self.give_in(load, ServerFailure::Broken);
+        self.record_bad(load, ServerFailure::Broken);
     }
 
     /// Judges a load by its results and chooses what to try next.
@@ -309,7 +309,7 @@ impl Search {
                 self.loads.note_good(load.into());
                 self.choose_next();
             }
-            Some(Deviation::Behind(how)) if is_again => self.give_in(load, how),
+            Some(Deviation::Behind(how)) if is_again => self.record_bad(load, how),
             // Arrivals are random: falling behind once may be chance, twice in a row is not.
             Some(Deviation::Behind(_)) => self.next = NextTrial::Again(load),
             Some(Deviation::Worse { pass, way, reference }) => {
@@ -341,7 +341,7 @@ impl Search {
             .push(figures);
         match turns.verdict() {
             Verdict::Open => self.next = NextTrial::InTurns(turns),
-            Verdict::Worse => self.give_in(load, self.describe_worse(&turns)),
+            Verdict::Worse => self.record_bad(load, self.describe_worse(&turns)),
             answer @ (Verdict::Held | Verdict::Unclear) => {
                 if answer == Verdict::Unclear {
                     self.unclear.insert(load);
@@ -360,7 +360,7 @@ impl Search {
     fn describe_worse(&self, turns: &AlternatedLoads) -> ServerFailure {
         let &AlternatedLoads { load, reference, pass, way, .. } = turns;
         let p99_ns = |load| self.figure(load, pass).map_or(0, |figure| figure.p99_ns);
-        let turns = turns.made();
+        let turns = turns.finished_turns();
         match way {
             WorseMeasure::Rate => ServerFailure::Degraded { pass, best_at: reference, turns },
             WorseMeasure::Time => {
@@ -370,12 +370,12 @@ impl Search {
     }
 
     /// Records a bad load. The lightest load then shows whether the server recovers.
-    fn give_in(&mut self, load: u32, how: ServerFailure) {
+    fn record_bad(&mut self, load: u32, how: ServerFailure) {
         self.loads.note_bad(load.into());
         self.how = Some(how);
         self.recovery = None;
         // If no lighter load was good, there is no load to check recovery with.
-        let lighter = self.borne().is_some();
+        let lighter = self.heaviest_good().is_some();
         self.next = if lighter {
             NextTrial::Recovery { since_ms: None, bad_ms: 0 }
         } else {
@@ -427,7 +427,7 @@ impl Search {
 
     /// Chooses the next load, or ends the search.
     fn choose_next(&mut self) {
-        self.next = match (self.loads.next(), self.gave_in()) {
+        self.next = match (self.loads.next(), self.lightest_bad()) {
             (Some(load), _) => NextTrial::Try(load as u32),
             // A single break may be an accident, so try the lightest load that broke the server
             // again.
@@ -483,7 +483,7 @@ impl Search {
     fn borne_below(&self, load: u32, pass: usize) -> Vec<(u32, LoadFigure)> {
         let mut found = Vec::new();
         for (lighter, _) in self.figures.range(..load) {
-            if Some(*lighter) <= self.borne()
+            if Some(*lighter) <= self.heaviest_good()
                 && let Some(figure) = self.figure(*lighter, pass)
             {
                 found.push((*lighter, figure));
@@ -506,7 +506,7 @@ impl Search {
     fn saturated_from(&self, pass: usize) -> Option<u32> {
         let mut rates = Vec::new();
         let mut best = 0.0_f64;
-        for (load, _) in self.figures.range(..=self.borne()?) {
+        for (load, _) in self.figures.range(..=self.heaviest_good()?) {
             if let Some(figure) = self.figure(*load, pass) {
                 if figure.offered_share.is_some() {
                     return None;

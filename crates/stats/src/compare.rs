@@ -17,7 +17,7 @@ use model::random::SplitMix64;
 
 use crate::criteria::{CONFIDENCE, RESAMPLES};
 use crate::rank::{rank_test, smallest_probability};
-use crate::summary::{MedianIndices, draw_middle, median, sorted};
+use crate::summary::{MedianIndices, draw_middle, median, sort_finite};
 
 /// Maximum number of trials to advise.
 pub const TRIALS_MAX: usize = 200;
@@ -89,7 +89,7 @@ pub struct ExcludedOutcomes {
 impl Comparison {
     /// Returns the result of the comparison.
     pub fn outcome(&self) -> Outcome {
-        let (lo, hi) = self.possible();
+        let (lo, hi) = self.possible_ratios();
         let smallest = (1.0 / (1.0 + self.effect), 1.0 + self.effect);
         let improbable = self.adjusted <= 1.0 - CONFIDENCE;
         // A load that comes and goes affects several trials in a row. The spread of one side shows
@@ -109,7 +109,7 @@ impl Comparison {
 
     /// Returns the range of ratios that the trials allow: the interval, or the range over all
     /// individual trials if the interval is doubted.
-    pub const fn possible(&self) -> (f64, f64) {
+    pub const fn possible_ratios(&self) -> (f64, f64) {
         if self.is_doubted { self.reach } else { self.interval }
     }
 
@@ -175,7 +175,7 @@ impl BootstrapDraws {
         if before.iter().chain(after).any(|figure| *figure <= 0.0) {
             return None;
         }
-        let (before, after) = (sorted(before)?, sorted(after)?);
+        let (before, after) = (sort_finite(before)?, sort_finite(after)?);
         let probability = rank_test(&before, &after);
         let (first, second) = (ends(&before)?, ends(&after)?);
         Some(Comparison {
@@ -194,7 +194,7 @@ impl BootstrapDraws {
     }
 
     /// Returns the draws for these numbers of results.
-    fn drawn_for(&mut self, before: usize, after: usize) -> &[DrawnMedians] {
+    fn draws_for(&mut self, before: usize, after: usize) -> &[DrawnMedians] {
         let seed = self.seed;
         self.known.entry((before, after)).or_insert_with(|| draw_medians(before, after, seed))
     }
@@ -207,10 +207,10 @@ fn ends(sorted: &[f64]) -> Option<(f64, f64)> {
 
 /// Returns the percentile interval of the ratio of medians.
 fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut BootstrapDraws) -> (f64, f64) {
-    let drawn = draws.drawn_for(before.len(), after.len());
+    let drawn = draws.draws_for(before.len(), after.len());
     let mut ratios = Vec::with_capacity(drawn.len());
     for ((below, above), times) in drawn {
-        ratios.push((above.of(after) / below.of(before), *times));
+        ratios.push((above.median(after) / below.median(before), *times));
     }
     ratios.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // Ratios are weighted by how often they were drawn, so positions count draws.
@@ -250,13 +250,13 @@ mod tests {
     use crate::criteria::BOOTSTRAP_SEED;
     use crate::summary::draw_median;
 
-    fn of(before: &[f64], after: &[f64]) -> Comparison {
+    fn compare_all(before: &[f64], after: &[f64]) -> Comparison {
         compare(before, after, 0.05, BOOTSTRAP_SEED).unwrap()
     }
 
     #[test]
     fn estimates_trials_by_square() {
-        let close = Comparison { interval: (0.9, 1.0 / 0.9), ..of(&[1.0; 5], &[1.0; 5]) };
+        let close = Comparison { interval: (0.9, 1.0 / 0.9), ..compare_all(&[1.0; 5], &[1.0; 5]) };
         // Half the width of the interval needs four times as many trials.
         assert_eq!(close.trials_to_exclude(0.9_f64.sqrt()), Some(20));
         // It is already excluded, but three trials per side can show nothing.
@@ -279,10 +279,13 @@ mod tests {
     #[test]
     fn reports_clear_difference_with_direction() {
         let (slow, fast) = ([100.0, 101.0, 99.0, 100.5, 99.5], [120.0, 121.0, 119.0, 122.0, 118.0]);
-        let up = of(&slow, &fast);
+        let up = compare_all(&slow, &fast);
         assert!((up.ratio - 1.2).abs() < 1e-12);
-        assert_eq!((up.outcome(), of(&fast, &slow).outcome()), (Outcome::Higher, Outcome::Lower));
-        assert_eq!(of(&slow, &slow).outcome(), Outcome::Same);
+        assert_eq!(
+            (up.outcome(), compare_all(&fast, &slow).outcome()),
+            (Outcome::Higher, Outcome::Lower)
+        );
+        assert_eq!(compare_all(&slow, &slow).outcome(), Outcome::Same);
     }
 
     #[test]
@@ -292,7 +295,7 @@ mod tests {
         for (n, m) in [(5, 5), (4, 7), (5, 5), (1, 3), (8, 8), (4, 7)] {
             let mut figures = |count| {
                 let figures: Vec<f64> = (0..count).map(|_| noisy(&mut random, 1.0)).collect();
-                sorted(&figures).unwrap()
+                sort_finite(&figures).unwrap()
             };
             let (before, after) = (figures(n), figures(m));
             // The bootstrap as in textbooks: list all ratios and sort them.
@@ -305,7 +308,7 @@ mod tests {
             ratios.sort_unstable_by(f64::total_cmp);
             let compared = draws.compare(&before, &after, 0.05).unwrap();
             assert_eq!(compared.interval, (ratios[250], ratios[9_749]), "{n} and {m}");
-            assert_eq!(compared, of(&before, &after));
+            assert_eq!(compared, compare_all(&before, &after));
         }
     }
 
@@ -315,22 +318,26 @@ mod tests {
         let before = [100.0, 120.0, 105.0, 110.0, 115.0];
         let above = |factor: f64| before.map(|figure| figure * 1.2 * factor);
         for (factor, outcome) in [(1.1, Outcome::Unclear), (1.3, Outcome::Higher)] {
-            let sound = of(&before, &above(factor));
+            let sound = compare_all(&before, &above(factor));
             assert_eq!(sound.outcome(), Outcome::Higher, "{factor}");
             let doubted = Comparison { is_doubted: true, ..sound };
             assert_eq!(doubted.outcome(), outcome, "{factor}");
-            let back = Comparison { is_doubted: true, ..of(&above(factor), &before) };
+            let back = Comparison { is_doubted: true, ..compare_all(&above(factor), &before) };
             assert_eq!(back.outcome() == Outcome::Lower, outcome == Outcome::Higher, "{factor}");
         }
         // Equal medians are not enough, either.
-        let equal = of(&before, &before);
+        let equal = compare_all(&before, &before);
         let doubted = Comparison { is_doubted: true, ..equal };
-        assert_eq!((doubted.outcome(), doubted.possible()), (Outcome::Unclear, (1.0 / 1.2, 1.2)));
+        assert_eq!(
+            (doubted.outcome(), doubted.possible_ratios()),
+            (Outcome::Unclear, (1.0 / 1.2, 1.2))
+        );
     }
 
     #[test]
     fn barred_side_never_wins() {
-        let faster = of(&[100.0, 101.0, 99.0, 100.5, 99.5], &[200.0, 202.0, 198.0, 201.0, 199.0]);
+        let faster =
+            compare_all(&[100.0, 101.0, 99.0, 100.5, 99.5], &[200.0, 202.0, 198.0, 201.0, 199.0]);
         let barred =
             |higher, lower| Comparison { barred: ExcludedOutcomes { higher, lower }, ..faster };
         assert_eq!(barred(true, false).outcome(), Outcome::Unclear);
@@ -339,17 +346,17 @@ mod tests {
 
     #[test]
     fn cannot_decide_by_three_trials() {
-        let blind = of(&[100.0, 101.0, 99.0], &[200.0, 201.0, 199.0]);
+        let blind = compare_all(&[100.0, 101.0, 99.0], &[200.0, 201.0, 199.0]);
         assert!(blind.is_blind());
         assert_eq!(blind.outcome(), Outcome::Unclear);
-        assert!(!of(&[1.0; 5], &[2.0; 5]).is_blind());
+        assert!(!compare_all(&[1.0; 5], &[2.0; 5]).is_blind());
     }
 
     #[test]
     fn ignores_negligible_difference() {
         let before: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i) * 0.01).collect();
         let after: Vec<f64> = before.iter().map(|figure| figure * 1.02).collect();
-        let found = of(&before, &after);
+        let found = compare_all(&before, &after);
         assert!(found.probability < 0.001 && found.interval.0 > 1.0);
         assert_eq!(found.outcome(), Outcome::Same);
     }
@@ -361,9 +368,9 @@ mod tests {
         let (mut wrong, mut covered) = (0, 0);
         for _ in 0..400 {
             let (before, after) = (seven(&mut random, 1.0), seven(&mut random, 1.1));
-            let found = of(&before, &after);
+            let found = compare_all(&before, &after);
             covered += u32::from(found.interval.0 <= 1.1 && 1.1 <= found.interval.1);
-            let same = of(&before, &seven(&mut random, 1.0)).outcome();
+            let same = compare_all(&before, &seven(&mut random, 1.0)).outcome();
             wrong += u32::from(matches!(same, Outcome::Higher | Outcome::Lower));
         }
         assert!(wrong <= 20, "{wrong} of 400");

@@ -77,7 +77,7 @@ impl Curve {
         let peak = self.peak_request();
         let mut holes = Vec::new();
         for point in &self.points {
-            if point.requested_per_s < peak && point.standing() != PointStatus::Sustained {
+            if point.requested_per_s < peak && point.status() != PointStatus::Sustained {
                 holes.push(point);
             }
         }
@@ -89,7 +89,7 @@ impl Curve {
         let peak = self.peak_request();
         self.points
             .iter()
-            .find(|point| point.requested_per_s > peak && point.standing() == PointStatus::Short)
+            .find(|point| point.requested_per_s > peak && point.status() == PointStatus::Short)
     }
 
     /// Returns the load requested at the peak, or 0 if nothing was sustained.
@@ -124,10 +124,10 @@ impl Curve {
     }
 
     /// Returns the heaviest valid load point that satisfies a bound along with all lighter ones.
-    pub fn under(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
+    pub fn heaviest_within(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
         let mut heaviest = None;
         for point in &self.points {
-            if point.standing() != PointStatus::Sustained || !keeps(point) {
+            if point.status() != PointStatus::Sustained || !keeps(point) {
                 break;
             }
             heaviest = Some(point);
@@ -136,7 +136,7 @@ impl Curve {
     }
 
     fn counting(&self) -> impl Iterator<Item = &LoadPoint> {
-        self.points.iter().filter(|point| point.standing() == PointStatus::Sustained)
+        self.points.iter().filter(|point| point.status() == PointStatus::Sustained)
     }
 
     /// Returns throughput and mean response time of all valid points, ordered by throughput.
@@ -197,7 +197,7 @@ pub(crate) mod tests {
         let curve = queue((1..=12).map(|n| n * 100));
         let peak = curve.peak().unwrap();
         // A load of 1000 is the server's capacity; its queue never empties.
-        assert_eq!((peak.requested_per_s, peak.standing()), (1_000, PointStatus::Sustained));
+        assert_eq!((peak.requested_per_s, peak.status()), (1_000, PointStatus::Sustained));
         assert_eq!(curve.too_much().unwrap().requested_per_s, 1_100);
         let broken = Curve::new(vec![point(100, 80.0, 1), point(200, 199.0, 1)]);
         assert_eq!(broken.holes().len(), 1);
@@ -208,7 +208,7 @@ pub(crate) mod tests {
     fn finds_bound_predicted_by_queueing() {
         // 1 / (1 - load) <= 5 up to 80 %.
         let curve = queue((1..=12).map(|n| n * 100));
-        let under = |most_ns| curve.under(|point| point.mean_ns <= most_ns);
+        let under = |most_ns| curve.heaviest_within(|point| point.mean_ns <= most_ns);
         assert_eq!(under(5_000_000).unwrap().requested_per_s, 800);
         assert_eq!(under(4_999_999).unwrap().requested_per_s, 700);
         assert_eq!(under(1_000_000), None);

@@ -111,7 +111,7 @@ fn judge_file(row: &mut DurabilityRow, ops: &[&AckedOp], found: Option<&FoundFil
         };
         has_lost = true;
         row.lost_ops += 1;
-        row.lost_bytes += share.of(acked.op.bytes);
+        row.lost_bytes += share.apply(acked.op.bytes);
         // The acknowledgement may have been recorded while the event was in progress.
         row.window_ns = row.window_ns.max(event_ns.saturating_sub(acked_ns));
         match loss {
@@ -135,7 +135,7 @@ struct LostShare {
 impl LostShare {
     const WHOLE: Self = Self { lost: 1, all: 1 };
 
-    const fn of(self, bytes: u64) -> u64 {
+    const fn apply(self, bytes: u64) -> u64 {
         bytes * self.lost as u64 / self.all as u64
     }
 }
@@ -269,7 +269,7 @@ pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTi
 pub fn stronger_loser(promise: Durability, events: &[MeasuredEvent]) -> Option<Durability> {
     for stronger in Durability::ALL.iter().rev().take_while(|stronger| **stronger > promise) {
         let spares = |event: &&MeasuredEvent| {
-            let [own, other] = [promise, *stronger].map(|promise| show_alone(promise, event));
+            let [own, other] = [promise, *stronger].map(|promise| weigh_event(promise, event));
             own.is_kept() && other == PromiseEvidence::Lost
         };
         if events.iter().any(|event| spares(&event)) {
@@ -330,12 +330,12 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
 
 /// Returns the evidence from an event about a promise, taking stronger promises into account.
 fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> PromiseEvidence {
-    let mut shown = show_alone(promise, measured);
+    let mut shown = weigh_event(promise, measured);
     if !shown.is_kept() {
         return shown;
     }
     for stronger in Durability::ALL.iter().filter(|stronger| **stronger > promise) {
-        match show_alone(*stronger, measured) {
+        match weigh_event(*stronger, measured) {
             PromiseEvidence::Lost => return PromiseEvidence::StrongerLost,
             PromiseEvidence::TooFewCrashes => shown = PromiseEvidence::TooFewCrashes,
             _ => {}
@@ -345,7 +345,7 @@ fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> PromiseEvide
 }
 
 /// Returns the evidence from an event about a promise by itself.
-fn show_alone(promise: Durability, measured: &MeasuredEvent) -> PromiseEvidence {
+fn weigh_event(promise: Durability, measured: &MeasuredEvent) -> PromiseEvidence {
     if measured.unverified.is_some() {
         return PromiseEvidence::Nothing;
     }

@@ -45,7 +45,7 @@ impl Effects {
     /// Returns the largest ratio, or inverse of a ratio, in any interval. This is half the
     /// logarithmic axis of a chart, so it is at least 1.05 in order to show "no difference" as
     /// well.
-    pub fn reach(&self) -> f64 {
+    pub fn largest_ratio(&self) -> f64 {
         let mut reach = 1.05_f64;
         for factor in &self.factors {
             for level in &factor.levels {
@@ -139,14 +139,14 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
     if levels.iter().max()? < &2 {
         return None;
     }
-    let nesting = Nesting::of(levels, observations);
+    let nesting = Nesting::from_observations(levels, observations);
     let columns = Columns::new(&nesting);
     let products = columns.sum_products(observations);
     // The main model: all factors without pairs. It needs an additional observation to estimate
     // noise.
     let main = products.fit(columns.main_columns(&[]));
     let whole = products.fit([INTERCEPT]).residual();
-    if main.freedom() == 0 || whole <= f64::EPSILON {
+    if main.degrees_of_freedom() == 0 || whole <= f64::EPSILON {
         return None;
     }
     // The full model also contains all pairs. Its residual is the noise for testing interactions.
@@ -294,7 +294,7 @@ fn level_effect(
         return if is_alone { unknown } else { LevelEffect { interval: (1.0, 1.0), ..unknown } };
     };
     let Some(log) = fit.coefficient(column) else { return unknown };
-    let freedom = fit.freedom() as f64;
+    let freedom = fit.degrees_of_freedom() as f64;
     let deviation = (fit.residual() / freedom * fit.variance_share(column)).sqrt();
     let t = match StudentsT::new(0.0, 1.0, freedom) {
         Ok(student) => student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)),
@@ -344,16 +344,17 @@ impl EffectFits<'_> {
         let mut columns = self.columns.main_columns(&[]);
         columns.extend(pair.columns.clone());
         let with = self.products.fit(columns);
-        let added = self.main.freedom() - with.freedom();
+        let added = self.main.degrees_of_freedom() - with.degrees_of_freedom();
         let gained = (self.main.residual() - with.residual()).max(0.0);
         let share = gained / self.whole;
-        if added == 0 || self.full.freedom() == 0 || share < INTERACTION_SHARE_MIN {
+        if added == 0 || self.full.degrees_of_freedom() == 0 || share < INTERACTION_SHARE_MIN {
             return None;
         }
         // Noise is the residual of all pairs together, so that one pair is not blamed for another.
-        let noise = self.full.residual() / self.full.freedom() as f64;
+        let noise = self.full.residual() / self.full.degrees_of_freedom() as f64;
         let f = gained / added as f64 / noise;
-        let distribution = FisherSnedecor::new(added as f64, self.full.freedom() as f64).ok()?;
+        let distribution =
+            FisherSnedecor::new(added as f64, self.full.degrees_of_freedom() as f64).ok()?;
         let probability = if f.is_finite() { distribution.sf(f) } else { 0.0 };
         if probability > INTERACTION_PROBABILITY_MAX {
             return None;

@@ -121,7 +121,7 @@ impl Judged {
 
     /// Converts a number per second to the unit of this pass.
     pub const fn shown(&self, per_s: f64) -> Rate {
-        Rate::of_pass(self.pass, per_s)
+        Rate::for_pass(self.pass, per_s)
     }
 
     /// Returns why there is no result, or `None` if there is one.
@@ -240,12 +240,12 @@ pub fn run(run: &Run) -> Vec<Judged> {
 
 /// Returns the results of a pass that count.
 pub fn used_results(run: &Run, pass: Pass) -> Vec<&PassResult> {
-    TrialGroups::of(run, pass).used_results()
+    TrialGroups::from_run(run, pass).used_results()
 }
 
 /// Judges one pass of a run.
 pub fn pass(run: &Run, pass: Pass) -> Judged {
-    let sorted = TrialGroups::of(run, pass);
+    let sorted = TrialGroups::from_run(run, pass);
     let used = sorted.used_results();
     let is_bytes = pass.is_byte_rate();
     let ops_per_s = sorted.summarize(op_rate);
@@ -266,15 +266,15 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         response_time: parts::merge_histograms(&used, PassResult::response_time),
         service_time: parts::merge_histograms(&used, PassResult::service_time),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
-        cpu: parts::cpu_per_work(&used, CpuUnit::of_pass(pass)),
+        cpu: parts::cpu_per_work(&used, CpuUnit::for_pass(pass)),
         rate_per_cpu: sorted.summarize(rate_per_cpu(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         working_set: parts::working_set(&used),
         program: parts::program_use(&used),
         kinds: parts::kind_shares(&used),
-        clients: Fairness::of(&used),
-        hosts: HostsCompared::of(&used),
+        clients: Fairness::from_passes(&used),
+        hosts: HostsCompared::from_passes(&used),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),
@@ -295,7 +295,7 @@ pub fn is_settled(run: &Run) -> bool {
     }
     for pass in run.spec.passes() {
         // A run ends as a whole, so all of its passes must have settled.
-        let summary = TrialGroups::of(run, *pass).summarize(comparable_rate(*pass));
+        let summary = TrialGroups::from_run(run, *pass).summarize(comparable_rate(*pass));
         let Some(summary) = summary else { return false };
         match summary.half_width_share() {
             Some(share) if share <= until && summary.n >= SETTLED_TRIALS_MIN => {}
@@ -307,7 +307,7 @@ pub fn is_settled(run: &Run) -> bool {
 
 /// Returns the number of trials of a run set aside as disturbed: the maximum over its passes.
 pub fn disturbed_trials(run: &Run) -> u32 {
-    let of_pass = |pass: &Pass| TrialGroups::of(run, *pass).disturbed.len() as u32;
+    let of_pass = |pass: &Pass| TrialGroups::from_run(run, *pass).disturbed.len() as u32;
     run.spec.passes().iter().map(of_pass).max().unwrap_or(0)
 }
 
@@ -342,7 +342,7 @@ struct TrialGroups<'a> {
 }
 
 impl<'a> TrialGroups<'a> {
-    fn of(run: &'a Run, pass: Pass) -> Self {
+    fn from_run(run: &'a Run, pass: Pass) -> Self {
         // Warm-up trials come first and never count.
         let warmup = run.spec.repetition.warmup_trials;
         let mut sorted = Self {

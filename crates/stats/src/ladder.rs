@@ -16,7 +16,7 @@ use model::question::ladder::Layer;
 use model::random::SplitMix64;
 
 use crate::criteria::{BOOTSTRAP_SEED, CONFIDENCE};
-use crate::summary::{draw_median, median, sorted};
+use crate::summary::{draw_median, median, sort_finite};
 
 /// Number of resamples of the trials.
 const DRAWS: usize = 1_000;
@@ -92,7 +92,7 @@ pub fn analyze_layers(layers: &[MeasuredLayer]) -> Option<LayerAnalysis> {
     let (mut kinds, mut is_held) = (Vec::with_capacity(layers.len()), false);
     let (mut fewest, mut most) = (usize::MAX, 0);
     for layer in layers {
-        samples.push(Sample::of(layer)?);
+        samples.push(Sample::from_layer(layer)?);
         kinds.push(layer.layer);
         // The kernel misses some pauses, but a relevant quota shows up on at least one layer.
         is_held |= layer.held.iter().any(|share| *share > MOST);
@@ -202,7 +202,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(measured: &MeasuredLayer) -> Option<Self> {
+    fn from_layer(measured: &MeasuredLayer) -> Option<Self> {
         let MeasuredLayer { times_ns, waits, .. } = measured;
         if times_ns.len() != waits.len() {
             return None;
@@ -214,7 +214,7 @@ impl Sample {
             }
             waiting.push(time * wait.clamp(0.0, 1.0));
         }
-        Some(Self { times_ns: sorted(times_ns)?, waiting_ns: sorted(&waiting)? })
+        Some(Self { times_ns: sort_finite(times_ns)?, waiting_ns: sort_finite(&waiting)? })
     }
 
     /// Returns the median time, and the median of its waiting part.

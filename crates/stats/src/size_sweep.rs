@@ -75,7 +75,7 @@ pub enum SizeSweep {
 
 /// Finds the sizes at which a rate drops. The points may be in any order, with each size once.
 pub fn size_sweep(points: &[SizePoint]) -> SizeSweep {
-    let Some(sweep) = Sweep::of(points) else { return SizeSweep::TooFew };
+    let Some(sweep) = Sweep::from_points(points) else { return SizeSweep::TooFew };
     let mut falls: Vec<ModelDrop> = Vec::new();
     let Some(mut best) = sweep.fit(&falls) else { return SizeSweep::TooFew };
     let constant = best.clone();
@@ -150,7 +150,7 @@ struct FittedModel {
 }
 
 impl Sweep {
-    fn of(points: &[SizePoint]) -> Option<Self> {
+    fn from_points(points: &[SizePoint]) -> Option<Self> {
         let mut sizes = Vec::with_capacity(points.len());
         let (mut trials, mut within) = (0, 0.0);
         for point in points {
@@ -227,7 +227,8 @@ impl Sweep {
         match (at_once, gradual) {
             (Some(at_once), Some(gradual)) => {
                 // A gradual drop has an additional parameter, the cache size.
-                let is_gradual = self.badness(gradual.1.left, 1) < self.badness(at_once.1.left, 0);
+                let is_gradual = self.schwarz_criterion(gradual.1.left, 1)
+                    < self.schwarz_criterion(at_once.1.left, 0);
                 Some(if is_gradual { gradual } else { at_once })
             }
             (one, other) => one.or(other),
@@ -275,7 +276,7 @@ impl Sweep {
     }
 
     /// Returns Schwarz's criterion, up to a constant, for a residual and a number of parameters.
-    fn badness(&self, left: f64, numbers: usize) -> f64 {
+    fn schwarz_criterion(&self, left: f64, numbers: usize) -> f64 {
         let n = self.trials as f64;
         n * ((left + self.floor()) / n).ln() + numbers as f64 * n.ln()
     }
@@ -318,7 +319,8 @@ impl Sweep {
             let error = size.mean.ln() - y_mean - slope * (size.bytes.ln() - x_mean);
             left += size.trials * error * error;
         }
-        left < constant.left && self.badness(left, 2) <= self.badness(best.left, 1 + 2 * falls)
+        left < constant.left
+            && self.schwarz_criterion(left, 2) <= self.schwarz_criterion(best.left, 1 + 2 * falls)
     }
 
     /// Describes a drop by the adjacent sizes and the fitted rates.

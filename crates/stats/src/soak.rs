@@ -1,6 +1,6 @@
 //! The verdict on a soak: when faults were noticed, how long they delayed ops, and what was lost.
 //!
-//! [`soaked`] processes the trials of a soak, which are its segments, in order. Everything is
+//! [`judge_soak`] processes the trials of a soak, which are its segments, in order. Everything is
 //! derived from intervals, so times have the resolution of an interval; [`Effect`] contains the
 //! latest possible time. Unknown values are `None` and lead to an inconclusive verdict instead of a
 //! guess.
@@ -143,7 +143,7 @@ impl Verdict {
 }
 
 /// Judges a soak by its segments.
-pub fn soaked(soak: &Soak, trials: &[Trial]) -> SoakResult {
+pub fn judge_soak(soak: &Soak, trials: &[Trial]) -> SoakResult {
     let mut soaked = SoakResult {
         verdict: Verdict::CantTell,
         segments: SegmentCounts { planned: soak.segments(), made: 0, read_back: 0 },
@@ -219,7 +219,7 @@ impl SoakResult {
             for (number, event) in load.fault_events.iter().enumerate() {
                 let next = load.fault_events.get(number + 1);
                 let until_ns = next.map_or(u64::MAX, |next| next.begun_ns);
-                let effect = Effect::of(event, &load.intervals, here, until_ns);
+                let effect = Effect::from_intervals(event, &load.intervals, here, until_ns);
                 self.effects.push(effect.add_host(soak, load, trial));
             }
         }

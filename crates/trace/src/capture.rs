@@ -193,7 +193,7 @@ impl<W: Write> Capture<W> {
         if !is_message_head(datagram.bytes) {
             return;
         }
-        let (key, side) = FlowKey::of(datagram.from, datagram.to, Transport::Udp);
+        let (key, side) = FlowKey::from_endpoints(datagram.from, datagram.to, Transport::Udp);
         if !self.flows.contains_key(&key) {
             let is_expected = datagram.from.port == NFS_PORT || is_call_head(datagram.bytes);
             if !is_expected {
@@ -212,7 +212,7 @@ impl<W: Write> Capture<W> {
     }
 
     fn segment(&mut self, segment: &TcpSegment<'_>, time_ns: u64) {
-        let (key, side) = FlowKey::of(segment.from, segment.to, Transport::Tcp);
+        let (key, side) = FlowKey::from_endpoints(segment.from, segment.to, Transport::Tcp);
         if !self.flows.contains_key(&key) {
             if !begins_flow(segment) {
                 return;
@@ -374,7 +374,7 @@ impl Parts<'_> {
 
 impl FlowKey {
     /// Returns the key of a connection, and which of its ends is the sender: 0 or 1.
-    fn of(from: Endpoint, to: Endpoint, transport: Transport) -> (Self, usize) {
+    fn from_endpoints(from: Endpoint, to: Endpoint, transport: Transport) -> (Self, usize) {
         if from <= to {
             (Self { low: from, high: to, transport }, 0)
         } else {

@@ -123,7 +123,7 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// Returns the quantiles of a histogram, or zeros if it is empty.
-    pub fn of(histogram: &Histogram) -> Self {
+    pub fn from_histogram(histogram: &Histogram) -> Self {
         if histogram.count() == 0 {
             return Self::default();
         }
@@ -298,7 +298,7 @@ impl Describer {
                 ops: found.ops,
                 errors: found.errors,
                 without_result: found.without_result,
-                response: Quantiles::of(&found.response),
+                response: Quantiles::from_histogram(&found.response),
             });
         }
         // Kinds with equal counts stay in the order of the protocol.
@@ -322,7 +322,7 @@ impl Describer {
             calls: self.calls,
             calls_per_second: if seconds > 0.0 { self.calls as f64 / seconds } else { 0.0 },
             kinds,
-            response: Quantiles::of(&self.response),
+            response: Quantiles::from_histogram(&self.response),
             clients,
             reads: self.reads.describe(),
             writes: self.writes.describe(),

@@ -50,24 +50,24 @@ pub struct Pattern {
 impl Pattern {
     /// Generates random content for a seed, in slices of up to `len_max` bytes.
     pub fn new(seed: u64, len_max: usize) -> Self {
-        Self::of(&DataSettings::default(), seed, len_max)
+        Self::with_settings(&DataSettings::default(), seed, len_max)
     }
 
     /// Generates content according to the settings; [`Self::stamped`] adds stamps.
-    pub fn of(data: &DataSettings, seed: u64, len_max: usize) -> Self {
-        let mut content = Self::unmade(data, seed, len_max);
-        content.pool.make_all();
+    pub fn with_settings(data: &DataSettings, seed: u64, len_max: usize) -> Self {
+        let mut content = Self::without_content(data, seed, len_max);
+        content.pool.generate_all();
         content
     }
 
-    /// Like [`Self::of`], but nothing is generated until [`Self::make_for`] or [`Self::make_all`]
+    /// Like [`Self::with_settings`], but nothing is generated until [`Self::generate_for`] or [`Self::generate_all`]
     /// is called.
-    pub fn unmade(data: &DataSettings, seed: u64, len_max: usize) -> Self {
+    pub fn without_content(data: &DataSettings, seed: u64, len_max: usize) -> Self {
         let random_bytes = match data.fill {
             Fill::Random => BLOCK_BYTES * (100 - data.compress_percent.min(100)) as usize / 100,
             Fill::Zeros => 0,
         };
-        let pool = Pool::unmade(seed, len_max, random_bytes);
+        let pool = Pool::without_content(seed, len_max, random_bytes);
         let dedup_percent = u64::from(data.dedup_percent.min(100));
         let is_zeros = data.fill == Fill::Zeros;
         let (stamps, journal, rewrites) = (None, None, None);
@@ -75,13 +75,13 @@ impl Pattern {
     }
 
     /// Generates all content, for any ops.
-    pub fn make_all(&mut self) {
-        self.pool.make_all();
+    pub fn generate_all(&mut self) {
+        self.pool.generate_all();
     }
 
     /// Generates the content of files with these sizes in bytes, for ops that don't exceed their
     /// file. If much of the content is needed, generates all of it, which makes lookups cheaper.
-    pub fn make_for(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
+    pub fn generate_for(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
         let mut sum: u64 = 0;
         for (_, bytes) in files.clone() {
             sum = sum.saturating_add(bytes);
@@ -92,7 +92,7 @@ impl Pattern {
         // Ops use the first zeros regardless of their offset, and duplicate blocks are there as
         // well.
         if sum >= MUCH_BYTES || self.is_zeros || self.dedup_percent > 0 {
-            return self.pool.make_all();
+            return self.pool.generate_all();
         }
         for (file, bytes) in files {
             if bytes > 0 {
@@ -103,7 +103,7 @@ impl Pattern {
 
     /// Shares the pool of another pattern if the content is the same.
     #[must_use]
-    pub fn made_before(mut self, other: Option<&Self>) -> Self {
+    pub fn reuse_pool(mut self, other: Option<&Self>) -> Self {
         if let Some(other) = other
             && other.pool.is_like(&self.pool)
         {
@@ -261,7 +261,7 @@ impl Pattern {
                 stamps.stamp_each(data, file, offset_bytes, id);
             }
             (None, Some(rewrites)) => {
-                stamps.stamp_each(data, file, offset_bytes, |at| rewrites.latest(file, at));
+                stamps.stamp_each(data, file, offset_bytes, |at| rewrites.stamp_write(file, at));
             }
             (None, None) => stamps.stamp_all(data, file, offset_bytes),
         }
@@ -344,7 +344,7 @@ impl Pattern {
             return checked;
         }
         let found = generation_found(&checked, read);
-        match journal.note_found(file, offset_bytes, found) {
+        match journal.record_read(file, offset_bytes, found) {
             Some(BlockState::Lost) => checked,
             None | Some(BlockState::RolledBack | BlockState::Torn) => Ok(()),
         }

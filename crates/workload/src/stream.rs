@@ -267,7 +267,7 @@ impl Family {
                 Self::Scatter(Scatter::new(spec, pass, kind, worker, seed))
             }
             Pass::Remove if spec.workload == Workload::Transactions => {
-                Self::Remains(PoolStream::remains(spec, worker, seed))
+                Self::Remains(PoolStream::remaining_files(spec, worker, seed))
             }
             Pass::Transactions => Self::Pool(Box::new(PoolStream::new(spec, worker, seed))),
             Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),

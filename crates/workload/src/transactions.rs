@@ -75,7 +75,7 @@ impl PoolStream {
     /// Returns the files left in the pool after all transactions, which the worker has to remove.
     /// If a limit may have ended the transactions early, returns the initial pool, since it is
     /// recreated then.
-    pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> PoolRemains {
+    pub(crate) fn remaining_files(spec: &RunSpec, worker: u32, seed: u64) -> PoolRemains {
         let mut stream = Self::new(spec, 0, seed);
         if !spec.is_cut() {
             // Replay the transactions without executing them; they are determined by the seed.

@@ -71,12 +71,12 @@ pub struct Spread {
 
 impl Spread {
     /// Returns the spread of a single value.
-    pub const fn of_one(value: f64) -> Self {
+    pub const fn from_value(value: f64) -> Self {
         Self { median: value, min: value, max: value }
     }
 
     /// Summarizes values; `None` if there are none.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
@@ -116,7 +116,7 @@ pub struct Outcome {
 
 impl Row {
     /// Returns true if the claim is met: the median ratio reaches the target.
-    pub fn holds(&self) -> bool {
+    pub fn is_met(&self) -> bool {
         self.outcome.as_ref().is_ok_and(|outcome| outcome.ratio.median >= self.target)
     }
 
@@ -124,7 +124,7 @@ impl Row {
     /// than their spread.
     pub fn is_tie(&self) -> bool {
         match &self.outcome {
-            Ok(outcome) => !self.holds() && self.target <= 1.0 && outcome.ratio.max >= self.target,
+            Ok(outcome) => !self.is_met() && self.target <= 1.0 && outcome.ratio.max >= self.target,
             Err(_) => false,
         }
     }
@@ -216,7 +216,7 @@ fn compare(
         peers.push(peer);
         ratios.push(if less_is_better { peer / our } else { our / peer });
     }
-    match (Spread::of(&ours), Spread::of(&peers), Spread::of(&ratios)) {
+    match (Spread::from_values(&ours), Spread::from_values(&peers), Spread::from_values(&ratios)) {
         (Some(ours), Some(peer), Some(ratio)) => Ok(Outcome { ours, peer, ratio }),
         _ => Err("no round was made".to_owned()),
     }
@@ -251,16 +251,16 @@ mod tests {
         let outcome = rows[0].outcome.clone().unwrap();
         assert_eq!(outcome.ratio, Spread { median: 2.0, min: 1.0, max: 3.0 });
         assert_eq!(outcome.ours, Spread { median: 200.0, min: 30.0, max: 400.0 });
-        assert!(rows[0].holds());
+        assert!(rows[0].is_met());
         let cpu = rows[1].outcome.clone().unwrap();
         assert!((cpu.ratio.median - 2.0).abs() < 1e-9, "less processor time is better");
     }
 
     #[test]
     fn fails_missed_targets() {
-        assert!(!run(case(&[199.0], &[100.0], 2.0), 1)[0].holds());
+        assert!(!run(case(&[199.0], &[100.0], 2.0), 1)[0].is_met());
         let rows = run(case(&[200.0], &[], 2.0), 1);
-        assert!(!rows[0].holds() && !rows[1].holds());
+        assert!(!rows[0].is_met() && !rows[1].is_met());
         assert!(rows[0].outcome.as_ref().unwrap_err().contains("the script has ended"));
     }
 
@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn averages_middle_pair_for_median() {
-        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+        let spread = Spread::from_values(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!(spread, Spread { median: 2.5, min: 1.0, max: 4.0 });
-        assert!(Spread::of(&[]).is_none());
+        assert!(Spread::from_values(&[]).is_none());
     }
 }

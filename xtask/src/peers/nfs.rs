@@ -249,12 +249,12 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
         }],
     };
     rows.extend(case::run(bare, setting.rounds));
-    let limit = Spread::of_one(CLIENT_BYTES_MAX);
+    let limit = Spread::from_value(CLIENT_BYTES_MAX);
     let mut ratios = Vec::new();
     for bytes in &memory {
         ratios.push(CLIENT_BYTES_MAX / bytes.max(1.0));
     }
-    let outcome = match (Spread::of(&memory), Spread::of(&ratios)) {
+    let outcome = match (Spread::from_values(&memory), Spread::from_values(&ratios)) {
         (Some(ours), Some(ratio)) => Ok(Outcome { ours, peer: limit, ratio }),
         _ => Err("no round was made".to_owned()),
     };

@@ -8,7 +8,7 @@
 use engine::backend::{BackendCounts, Calls, OperationKind};
 use model::{CrossCheck, NfsVersion, OpKind, PassResult, RunSpec};
 
-use super::{bytes_of, cross_check, of};
+use super::{bytes_of, count_kind, cross_check};
 use crate::ServerCounts;
 
 /// Compares recorder and backend with the server. A failed op may have made some of its calls, so
@@ -37,13 +37,13 @@ pub(super) fn cross_checks(
     let version = spec.nfs().version;
     let recorded = recorded(spec, result, tally);
     for procedure in OperationKind::ALL.iter().copied() {
-        let served = counts.calls.of(procedure);
+        let served = counts.calls.get(procedure);
         let started = tally.calls.as_ref().map_or(0, |started| sum(started, version, procedure));
         if spec_knows(procedure, version) && started + served > 0 {
             let source = format!("{procedure} calls of the backend, counted by the server");
             cross_checks.push(cross_check(started, served, &source));
         }
-        let expected = recorded.of(procedure);
+        let expected = recorded.get(procedure);
         if is_one_to_one(spec, procedure) && expected + served > 0 {
             let source = format!("{procedure} calls counted by the server");
             cross_checks.push(cross_check(expected, served, &source));
@@ -74,7 +74,7 @@ fn sum(started: &Calls, version: NfsVersion, procedure: OperationKind) -> u64 {
     let mut calls = 0;
     for &kind in OperationKind::ALL {
         if counted_as(kind, version) == Some(procedure) {
-            calls += started.of(kind);
+            calls += started.get(kind);
         }
     }
     calls
@@ -107,15 +107,15 @@ fn recorded(spec: &RunSpec, result: &PassResult, tally: &BackendCounts) -> Calls
     let version = spec.nfs().version;
     let mut calls = Calls::default();
     // A sync is a COMMIT, except when the backend knows that there is nothing to commit.
-    let (syncs, _) = of(result, OpKind::Sync);
+    let (syncs, _) = count_kind(result, OpKind::Sync);
     calls.count(OperationKind::Commit, syncs.saturating_sub(tally.syncs_without_commit));
     // NFSv3 servers may lack READDIRPLUS; the client then uses READDIR.
     let lists_plainly = match &tally.calls {
-        Some(started) => version == NfsVersion::V3 && started.of(OperationKind::ReaddirPlus) == 0,
+        Some(started) => version == NfsVersion::V3 && started.get(OperationKind::ReaddirPlus) == 0,
         None => false,
     };
     for kind in OpKind::ALL {
-        let (mut done, _) = of(result, *kind);
+        let (mut done, _) = count_kind(result, *kind);
         if *kind == OpKind::ReadFile {
             // Opening a delegated file takes neither an OPEN nor a CLOSE.
             done = done.saturating_sub(tally.delegated_opens);

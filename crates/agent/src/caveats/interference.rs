@@ -24,7 +24,7 @@ pub fn interference(
     if span_ns < COUNTED_NS_MIN {
         return Interference::default();
     }
-    let waits = SchedulingDelay::of(result, Some(used))
+    let waits = SchedulingDelay::from_result(result, Some(used))
         .unwrap_or_else(|| SchedulingDelay::none(spec, used));
     let is_file_here = matches!(spec.target, Target::Directory { .. });
     let is_on_storage = is_file_here && !mount.is_some_and(Mount::is_nfs);

@@ -46,7 +46,7 @@ struct ExpectedLoad {
 }
 
 impl ExpectedLoad {
-    fn of(spec: &RunSpec, result: &PassResult) -> Self {
+    fn new(spec: &RunSpec, result: &PassResult) -> Self {
         let workers = f64::from(spec.workers);
         // If the scheduled ops were counted, use that number, which involves no chance. Each worker
         // may have one op whose completion is not seen.
@@ -79,7 +79,7 @@ fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     if spec.load.rate_per_s == 0 || spec.workload.is_external() {
         return None;
     }
-    let load = ExpectedLoad::of(spec, result);
+    let load = ExpectedLoad::new(spec, result);
     let ExpectedLoad { span_s, scheduled, chance, late, carried_over, unanswered } = load;
     // An op that got an error as its answer was still served. Its failure is a separate caveat.
     let answered = result.ops().saturating_add(result.answered_errors());

@@ -55,7 +55,7 @@ impl<'a> LoopReads<'a> {
         let sectors = |name: &str| {
             // A `/` in a device name appears as `!` in sysfs.
             let name = name.replace('!', "/");
-            telemetry.risen(&format!("disk.{name}.read_bytes")) / SECTOR_BYTES
+            telemetry.increase(&format!("disk.{name}.read_bytes")) / SECTOR_BYTES
         };
         match &device.below {
             BackingStorage::Memory(_) => {

@@ -62,7 +62,7 @@ pub(super) fn shared_host(
     used: Option<&ProcessorUse>,
 ) -> Caveat {
     let mut evidence = server.to_owned();
-    if let Some(waits) = SchedulingDelay::of(result, used)
+    if let Some(waits) = SchedulingDelay::from_result(result, used)
         && waits.share() > PROCESSOR_WAIT_SHARE_MAX
     {
         evidence = format!("{evidence}; {}", describe_wait(&waits, counted(used)));
@@ -99,7 +99,7 @@ fn check_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 /// Raises a caveat if a cgroup quota throttled the client, which is a limit of the client itself.
 fn check_quota(result: &PassResult) -> Option<Caveat> {
     let wait = result.scope.processor_wait?;
-    if wait.held_share() <= PROCESSOR_WAIT_SHARE_MAX {
+    if wait.throttled_share() <= PROCESSOR_WAIT_SHARE_MAX {
         return None;
     }
     let evidence = format!(
@@ -107,10 +107,10 @@ fn check_quota(result: &PassResult) -> Option<Caveat> {
          cpu.stat)",
         Nanos(wait.held_ns),
         Nanos(wait.of_ns),
-        three_digits(wait.held_share() * 100.0),
+        three_digits(wait.throttled_share() * 100.0),
         PROCESSOR_WAIT_SHARE_MAX * 100.0,
     );
-    let data = Evidence::shares(wait.held_share(), PROCESSOR_WAIT_SHARE_MAX, "cpu.stat");
+    let data = Evidence::shares(wait.throttled_share(), PROCESSOR_WAIT_SHARE_MAX, "cpu.stat");
     Some(CaveatCode::ClientSaturated.because(evidence).with_data(data))
 }
 
@@ -123,9 +123,9 @@ fn check_contention(
     shares_host: bool,
 ) -> Option<Caveat> {
     let Some(used) = used else { return check_wait_alone(spec, result, shares_host) };
-    let shares = CpuShares::of(used)?;
+    let shares = CpuShares::from_usage(used)?;
     // Only a kernel without `schedstat` doesn't report how long workers waited.
-    let waits = SchedulingDelay::of(result, Some(used))
+    let waits = SchedulingDelay::from_result(result, Some(used))
         .unwrap_or_else(|| SchedulingDelay::none(spec, used));
     let stolen = waits.share_of_stolen(used);
     if stolen > PROCESSOR_WAIT_SHARE_MAX {
@@ -160,7 +160,7 @@ fn check_contention(
 
 /// Raises a caveat about waiting workers if the kernel doesn't report who used the CPUs.
 fn check_wait_alone(spec: &RunSpec, result: &PassResult, shares_host: bool) -> Option<Caveat> {
-    let waits = SchedulingDelay::of(result, None)?;
+    let waits = SchedulingDelay::from_result(result, None)?;
     let may_wait = may_use_all(spec) || shares_host;
     if waits.share() <= PROCESSOR_WAIT_SHARE_MAX || may_wait {
         return None;
@@ -182,7 +182,7 @@ pub(super) struct SchedulingDelay {
 }
 
 impl SchedulingDelay {
-    pub(super) fn of(result: &PassResult, used: Option<&ProcessorUse>) -> Option<Self> {
+    pub(super) fn from_result(result: &PassResult, used: Option<&ProcessorUse>) -> Option<Self> {
         let server = used.and_then(|used| used.server.as_ref());
         let server_ns = server.map_or(0, |server| server.waited_ns);
         if let Some(ours) = used.and_then(|used| used.program_wait) {
@@ -237,7 +237,7 @@ struct CpuShares {
 
 impl CpuShares {
     /// Computes the shares, or returns `None` if the time was too short.
-    fn of(used: &ProcessorUse) -> Option<Self> {
+    fn from_usage(used: &ProcessorUse) -> Option<Self> {
         let all_ns = used.host.all_ns();
         if span_ns(used) < COUNTED_NS_MIN {
             return None;
@@ -261,7 +261,7 @@ pub(super) fn span_ns(used: &ProcessorUse) -> u64 {
 /// Returns the CPU usage with its shares, if it was counted for long enough.
 fn counted(used: Option<&ProcessorUse>) -> Option<(&ProcessorUse, CpuShares)> {
     let used = used?;
-    Some((used, CpuShares::of(used)?))
+    Some((used, CpuShares::from_usage(used)?))
 }
 
 pub(super) fn percent(share: f64) -> String {

@@ -74,7 +74,7 @@ impl Drop for DeadMount {
 }
 
 fn is_mounted(point: &Path) -> bool {
-    lab::mounts::named(point).is_some()
+    lab::mounts::find_named(point).is_some()
 }
 
 fn is_root() -> bool {
@@ -146,10 +146,10 @@ fn restores_host_before_giving_up_agent() {
     let stop = Arc::default();
     let mut host = ThisHost::new(state.path(), &stop);
     let opening = HostPermissions { campaign: "hung-1".to_owned(), ..HostPermissions::default() };
-    assert!(matches!(host.obey(Order::Open(opening)), Report::Opened));
+    assert!(matches!(host.execute_order(Order::Open(opening)), Report::Opened));
     // This change needs no root privileges, but is in the undo log like any other.
     let change = Action::TryPaths(TryPaths { peers: Vec::new(), bytes: 1_500 });
-    assert!(matches!(host.obey(Order::Apply(Box::new(change))), Report::Applied(_)));
+    assert!(matches!(host.execute_order(Order::Apply(Box::new(change))), Report::Applied(_)));
     let log = state.path().join("undo.jsonl");
     assert_ne!(fs::metadata(&log).unwrap().len(), 0);
     // Threads are still waiting after the time limit following the unmount.
@@ -160,9 +160,9 @@ fn restores_host_before_giving_up_agent() {
     let last_resort = ForcedExit { give_up, changes: host.changes() };
     let removed_for = Some(RELEASE_TICKS - 2);
     let mut silence = WaitingThreads { removed_for, ..WaitingThreads::default() };
-    look(&shared, &mut silence, Some(&last_resort));
+    check_for_hang(&shared, &mut silence, Some(&last_resort));
     assert!(host.is_changed(), "they have a little time yet");
-    look(&shared, &mut silence, Some(&last_resort));
+    check_for_hang(&shared, &mut silence, Some(&last_resort));
     let expected = "no answer; what was changed on this host is undone";
     assert_eq!(*GIVEN_UP.lock().unwrap(), expected);
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);

@@ -38,7 +38,7 @@ impl Trial<'_> {
         if self.external.is_some() {
             result.cross_checks =
                 accounting::cross_checks(spec, &result, &CrossCheckSources::default());
-            match self.left_behind(&result, &ending) {
+            match self.check_left_files(&result, &ending) {
                 Ok(cross_check) => result.cross_checks.extend(cross_check),
                 Err(error) => return Report::Failed(error.to_string()),
             }

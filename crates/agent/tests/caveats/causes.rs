@@ -54,8 +54,8 @@ fn ops_that_were_lost_are_missed() {
         share: Share::ALL,
         joins: false,
     };
-    assert_eq!(null_accounting(&TrialTarget::losing(1, config())), [CaveatCode::Accounting]);
-    assert_eq!(null_accounting(&TrialTarget::losing(u64::MAX, config())), []);
+    assert_eq!(null_accounting(&TrialTarget::with_losses(1, config())), [CaveatCode::Accounting]);
+    assert_eq!(null_accounting(&TrialTarget::with_losses(u64::MAX, config())), []);
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn recorded_mount() -> Mount {
 
 /// Returns the caveats about a pass between two texts.
 fn caveats(pass: Pass, op: KindResult, before: &str, after: &str) -> Vec<model::Caveat> {
-    let telemetry = vec![telemetry::of_mountstats(&[before, after])];
+    let telemetry = vec![telemetry::parse_mountstats(&[before, after])];
     let result = PassResult { pass, kinds: vec![op], telemetry, ..crate::figures::result() };
     about_mount(&result, Some(&recorded_mount()))
 }

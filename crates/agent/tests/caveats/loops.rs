@@ -101,7 +101,7 @@ fn notes_loop_devices_that_nothing_counts() {
     let spec = RunSpec { direct: true, ..stream(std::path::Path::new("/")) };
     let noted = |is_buffered, below, memory| {
         let loops = [device("loop0", is_buffered, below)];
-        about_uncounted_loops(&spec, &read(), &loops, Some(&Memory::of_host(memory)))
+        about_uncounted_loops(&spec, &read(), &loops, Some(&Memory::from_host(memory)))
     };
     let overlay = || BackingStorage::Unknown("overlay".to_owned());
     let caveat = noted(true, overlay(), spec.set_bytes() + 1).unwrap();

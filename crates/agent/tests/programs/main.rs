@@ -16,7 +16,7 @@ use model::{
     BackendKind, CaveatCode, Durability, NfsTarget, OpKind, Pass, RunSpec, Target, Workload,
 };
 
-use driven_agent::{DrivenAgent, Hogs, codes, evidence, stream};
+use driven_agent::{BusyProcesses, DrivenAgent, codes, evidence, stream};
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
@@ -234,7 +234,7 @@ fn reports_contention_beside_programs() {
         .map(|kind| tool(folder.path(), kind, &[Pass::Write]));
     (iozone.file_size_bytes, iozone.io_size_bytes) = (512 << 20, 4 << 10);
     bonnie.file_size_bytes = 32 << 20;
-    let _hogs = Hogs::start();
+    let _hogs = BusyProcesses::start();
     for spec in [fio, dd, iozone, bonnie] {
         // A program may exit before the kernel has counted enough ticks.
         let stated = (0..5).find_map(|_| {

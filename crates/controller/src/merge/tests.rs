@@ -55,7 +55,7 @@ fn in_order(mut kinds: Vec<KindResult>) -> Vec<KindResult> {
 /// Returns the part of one host with an accurate clock.
 fn part(index: usize, kinds: Vec<KindResult>) -> AgentPass {
     let at = |ns| ClockReading { mono_ns: ns, wall_ns: ns };
-    let sample = Sample::of(at(1_000), at(1_000), at(1_000));
+    let sample = Sample::new(at(1_000), at(1_000), at(1_000));
     let span =
         Span { first_start_ns: 10, last_start_ns: 10, first_end_ns: 1_010, last_end_ns: 1_010 };
     let mut result = PassResult { kinds, window_ns: 1_000, ..PassResult::new(Pass::Mix) };

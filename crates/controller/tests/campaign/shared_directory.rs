@@ -21,7 +21,7 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     );
     let mut plan = campaign::plan(&format!("{head}{text}"));
     for run in &mut plan.runs {
-        run.placement.hosts = (1..=hosts).map(|number| Host::here(format!("c{number}"))).collect();
+        run.placement.hosts = (1..=hosts).map(|number| Host::local(format!("c{number}"))).collect();
     }
     plan
 }

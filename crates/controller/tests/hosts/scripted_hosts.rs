@@ -186,7 +186,7 @@ impl ScriptedHost {
         named.is_some_and(|(host, name)| host == self.host && name == action)
     }
 
-    fn obey(&mut self, order: Order) -> Option<Report> {
+    fn execute_order(&mut self, order: Order) -> Option<Report> {
         let host = self.host.clone();
         let note = |line: &str| self.world.note(format!("{host} {line}"));
         if self.is(self.world.script.borrow().wrong, order.name()) {
@@ -302,7 +302,7 @@ impl ScriptedHost {
 impl Transport for ScriptedHost {
     fn send(&mut self, order: Order) -> Result<(), PeerGone> {
         self.check_alive()?;
-        let answer = self.obey(order).expect("an order that has an answer");
+        let answer = self.execute_order(order).expect("an order that has an answer");
         self.answers.push_back(answer);
         Ok(())
     }

@@ -39,7 +39,7 @@ fn trial(nature: WorldSettings) -> (Trial, Vec<CrossCheck>) {
          [[workload]]\nkind = \"mixed\"\nworkers = 1\nread_percent = 100\n",
     );
     plan.runs[0].placement.hosts =
-        (0..nature.agents).map(|index| Host::here(format!("c{index}"))).collect();
+        (0..nature.agents).map(|index| Host::local(format!("c{index}"))).collect();
     let launch_one = |host: &Host| -> LaunchedAgent {
         let index = host.name[1..].parse().unwrap();
         Ok(Box::new(Simulated { world: Rc::clone(&world), index }))
@@ -130,7 +130,7 @@ fn adds_up_ten_thousand_agents() {
     let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
     assert!(skew_ns < 1_000_000, "{skew_ns} ns");
     assert_eq!(skewed(&pass), [""; 0]);
-    let compared = HostsCompared::of(&[&pass]).unwrap();
+    let compared = HostsCompared::from_passes(&[&pass]).unwrap();
     let named: BTreeSet<String> =
         compared.stragglers().iter().map(|host| host.host.clone()).collect();
     let slow = cross_checks.iter().enumerate().filter(|(_, cross_check)| cross_check.is_slow);

@@ -72,7 +72,9 @@ impl Defaults {
             defaults.entries.push(CheckedEntry::new(entry, command)?);
         }
         if let Some(path) = results_of_environment()? {
-            defaults.entries.push(CheckedEntry::new(Entry::of_variable("results", path), command)?);
+            defaults
+                .entries
+                .push(CheckedEntry::new(Entry::from_variable("results", path), command)?);
         }
         Ok(defaults)
     }
@@ -86,7 +88,7 @@ impl Defaults {
     }
 
     /// Returns the default of each flag of a command, by the id of the flag.
-    pub fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
+    pub fn for_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
         let mut found = BTreeMap::new();
         for CheckedEntry { entry, commands } in self.entries() {
             if commands.iter().any(|name| name == command.get_name())
@@ -109,7 +111,7 @@ impl Defaults {
         given: Option<&ArgMatches>,
     ) -> Result<Command, Failure> {
         let Some(used) = command.find_subcommand(in_use) else { return Ok(command) };
-        let mut found = self.of_command(used);
+        let mut found = self.for_command(used);
         found.retain(|id, entry| is_set(entry, used) && !is_excluded(used, id, given));
         check_conflicts(used, &found)?;
         let mut noted = Vec::new();
@@ -449,7 +451,7 @@ mod tests {
                     defaults(&format!("[{name}]\n{flag} = {value}")).ok()
                 });
                 let defaults = found.unwrap_or_else(|| panic!("[{name}] {flag}"));
-                let found = defaults.of_command(below);
+                let found = defaults.for_command(below);
                 let entry = found[arg.get_id().as_str()];
                 let values = [(arg.get_id().to_string(), leak(&entry.values))].into();
                 let mut with = command.clone().mut_subcommands(|command| {
@@ -506,7 +508,7 @@ mod tests {
         for (name, format) in
             [("run", Some("markdown")), ("report", Some("csv")), ("export", None), ("show", None)]
         {
-            let found = defaults.of_command(command.find_subcommand(name).unwrap());
+            let found = defaults.for_command(command.find_subcommand(name).unwrap());
             assert_eq!(found.get("format").map(|it| it.values[0].as_str()), format, "{name}");
             assert_eq!(found["results"].values, ["a.db"]);
         }

@@ -77,7 +77,7 @@ impl JobArgs {
 
 impl Launcher {
     /// Returns true if its agents connect by themselves, once; others are started over ssh.
-    pub fn brings_agents(self) -> bool {
+    pub fn has_joining_agents(self) -> bool {
         !matches!(self, Self::Pbs | Self::Lsf)
     }
 }

@@ -139,7 +139,7 @@ pub fn parse() -> Result<Args, Failure> {
     match parsed {
         Ok(args) => Ok(args),
         Err(error) => {
-            let error = suggestion::improve(error, &in_use, &command);
+            let error = suggestion::improve_suggestions(error, &in_use, &command);
             let error = suggest_run(error, &in_use, &command);
             let text = error.render().to_string();
             // A pattern of the shell may expand to names that anybody chose.
@@ -181,7 +181,7 @@ fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::
         }
         (ErrorKind::InvalidSubcommand, None) => {
             let is_place = first.contains('/') || first == "." || first == "..";
-            is_place || is_plan(Path::new(first)) || Preset::named(first).is_some()
+            is_place || is_plan(Path::new(first)) || Preset::find_by_name(first).is_some()
         }
         _ => false,
     };

@@ -1,6 +1,6 @@
 //! Tips for words of the command line that this program doesn't have.
 //!
-//! clap suggests whatever looks alike: `--depth` for fio's `--iodepth`. [`improve`] knows what
+//! clap suggests whatever looks alike: `--depth` for fio's `--iodepth`. [`improve_suggestions`] knows what
 //! other tools call our options, looks for slips such as `rnu`, and else suggests nothing.
 
 use clap::Command;
@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plan::{key_elsewhere, nearest_word};
 
 /// Replaces the suggestions of an error; `first` is the command in use.
-pub fn improve(error: clap::Error, first: &str, command: &Command) -> clap::Error {
+pub fn improve_suggestions(error: clap::Error, first: &str, command: &Command) -> clap::Error {
     match error.kind() {
         ErrorKind::InvalidSubcommand => suggest_command(error, command),
         ErrorKind::UnknownArgument => match command.find_subcommand(first) {

@@ -58,20 +58,20 @@ impl CampaignObserver {
         }
     }
 
-    pub(super) fn hear(&mut self, event: &Event<'_>) {
+    pub(super) fn handle_event(&mut self, event: &Event<'_>) {
         match event {
             Event::DirectoryBegun { name, spec } => signals::note_directory(name, &spec.target),
             Event::DirectoryEnded { is_left } => {
                 if *is_left {
-                    leftovers::note_left();
+                    leftovers::record_left_directory();
                 }
                 signals::forget_directory();
             }
             _ => {}
         }
-        self.progress.hear(event);
+        self.progress.handle_event(event);
         if let Some(lines) = &mut self.lines {
-            lines.hear(event);
+            lines.handle_event(event);
         }
     }
 }

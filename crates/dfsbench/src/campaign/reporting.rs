@@ -23,7 +23,10 @@ impl Session<'_> {
         let page = self.place_page(campaign.id)?;
         let written = write_page(&page, &making.results, campaign);
         if making.format == Format::Table {
-            output::painted(&report::render_screen(campaign, output::screen(ReportDetail::Main)))?;
+            output::print_colored(&report::render_screen(
+                campaign,
+                output::screen(ReportDetail::Main),
+            ))?;
         } else {
             let text = report::render(campaign, making.format);
             output::print(&Printable::report(&text, making.format))?;
@@ -79,7 +82,8 @@ fn is_complete(campaign: &Campaign) -> bool {
             return false;
         }
         for trial in &run.trials {
-            let is_invalid = |pass: &PassResult| Verdict::of(&pass.caveats) == Verdict::Invalid;
+            let is_invalid =
+                |pass: &PassResult| Verdict::from_caveats(&pass.caveats) == Verdict::Invalid;
             if trial.state != TrialState::Done || trial.passes.iter().any(is_invalid) {
                 return false;
             }

@@ -49,7 +49,7 @@ impl Session<'_> {
         let thread =
             std::thread::spawn(move || panicked::catch(|| agent::serve(&agent, &agent_end)));
         let result = {
-            let mut observe = |event: Event<'_>| observer.hear(&event);
+            let mut observe = |event: Event<'_>| observer.handle_event(&event);
             let mut agents =
                 Agents::new(Arc::clone(&self.stop), self.visibility()).with_job(self.job.take());
             let mut launch = |hosts: &[&Host]| agents.launch(hosts);
@@ -76,7 +76,7 @@ impl Session<'_> {
             // `work` takes precedence over one in leaving, since it may have caused it.
             let result = panicked::catch(|| work(&mut runner));
             let left = panicked::catch(|| runner.leave_hosts());
-            agents::note_left();
+            agents::record_no_agents();
             result.and_then(|result| left.map(|()| result))
         };
         // The agent's thread exits when its transport is closed, so drop it before joining.

@@ -14,7 +14,7 @@ const SCHEMA: u32 = 1;
 
 /// Formats the document with indentation.
 pub fn render(probe: &Probe) -> String {
-    let json = serde_json::to_string_pretty(&Document::of(probe));
+    let json = serde_json::to_string_pretty(&Document::from_probe(probe));
     json.expect("the document holds texts and numbers only") + "\n"
 }
 
@@ -27,7 +27,7 @@ enum QueryResult<T> {
 }
 
 impl<T> QueryResult<T> {
-    fn of<'a, A>(answer: &'a Answer<A>, convert: impl FnOnce(&'a A) -> T) -> Self {
+    fn from_answer<'a, A>(answer: &'a Answer<A>, convert: impl FnOnce(&'a A) -> T) -> Self {
         match answer {
             Ok(answer) => Self::Answer(convert(answer)),
             Err(why) => Self::Nothing { error: why.to_string() },
@@ -138,10 +138,10 @@ struct RegistrationPart<'a> {
 }
 
 impl<'a> Document<'a> {
-    fn of(probe: &'a Probe) -> Self {
+    fn from_probe(probe: &'a Probe) -> Self {
         let mut minor_versions = Vec::new();
         for (version, spoken) in &probe.minor_versions {
-            let spoken = QueryResult::of(spoken, |spoken| *spoken);
+            let spoken = QueryResult::from_answer(spoken, |spoken| *spoken);
             minor_versions.push(MinorPart { version: version.name(), spoken });
         }
         Self {
@@ -150,38 +150,38 @@ impl<'a> Document<'a> {
             address: probe.address.to_string(),
             addresses: probe.addresses.iter().map(ToString::to_string).collect(),
             versions: probe.versions().into_iter().map(ProtocolVersion::name).collect(),
-            versions_tried: probe.tried().into_iter().map(TriedPart::from).collect(),
+            versions_tried: probe.tried_versions().into_iter().map(TriedPart::from).collect(),
             stopped_answering: probe.stopped.as_ref().map(ToString::to_string),
-            resvport_needed: QueryResult::of(&probe.reserved_port, |port| {
+            resvport_needed: QueryResult::from_answer(&probe.reserved_port, |port| {
                 *port == ReservedPort::Needed
             }),
-            xattrs_supported: QueryResult::of(&probe.xattrs, |supported| *supported),
-            tls: QueryResult::of(&probe.tls, |tls| *tls),
+            xattrs_supported: QueryResult::from_answer(&probe.xattrs, |supported| *supported),
+            tls: QueryResult::from_answer(&probe.tls, |tls| *tls),
             nfs: service_parts(&probe.nfs),
             minor_versions,
             mount: service_parts(&probe.mount),
-            exports: QueryResult::of(&probe.exports, |all| {
-                all.iter().map(ExportPart::of).collect()
+            exports: QueryResult::from_answer(&probe.exports, |all| {
+                all.iter().map(ExportPart::from_export).collect()
             }),
             exports_not_examined: probe.exports_not_examined,
-            mounted: QueryResult::of(&probe.mounted, |all| {
-                all.iter().map(MountedPart::of).collect()
+            mounted: QueryResult::from_answer(&probe.mounted, |all| {
+                all.iter().map(MountedPart::from_entry).collect()
             }),
-            v4_root: RootPart::of(&probe.root),
-            portmap: QueryResult::of(&probe.portmap, registration_parts),
-            rpcbind: QueryResult::of(&probe.rpcbind, registration_parts),
+            v4_root: RootPart::from_root(&probe.root),
+            portmap: QueryResult::from_answer(&probe.portmap, registration_parts),
+            rpcbind: QueryResult::from_answer(&probe.rpcbind, registration_parts),
         }
     }
 }
 
 fn service_parts(services: &[Service]) -> Vec<ServicePart> {
-    services.iter().map(ServicePart::of).collect()
+    services.iter().map(ServicePart::from_service).collect()
 }
 
-// `QueryResult::of` passes a `&Vec`.
+// `QueryResult::from_answer` passes a `&Vec`.
 #[allow(clippy::ptr_arg)]
 fn registration_parts(all: &Vec<Registration>) -> Vec<RegistrationPart<'_>> {
-    all.iter().map(RegistrationPart::of).collect()
+    all.iter().map(RegistrationPart::from_registration).collect()
 }
 
 #[allow(clippy::ptr_arg)]
@@ -197,41 +197,41 @@ impl From<TriedVersion> for TriedPart {
 }
 
 impl ServicePart {
-    fn of(service: &Service) -> Self {
+    fn from_service(service: &Service) -> Self {
         Self {
             version: service.version,
             transport: service.transport.name(),
             address: service.address.map(|address| address.to_string()),
-            null: QueryResult::of(&service.null, RoundTripPart::of),
+            null: QueryResult::from_answer(&service.null, RoundTripPart::from_round_trip),
         }
     }
 }
 
 impl RoundTripPart {
-    const fn of(null: &RoundTrip) -> Self {
+    const fn from_round_trip(null: &RoundTrip) -> Self {
         Self { samples: null.samples, min_ns: null.least_ns, median_ns: null.median_ns }
     }
 }
 
 impl<'a> ExportPart<'a> {
-    fn of(export: &'a Export) -> Self {
+    fn from_export(export: &'a Export) -> Self {
         let mut limits = Vec::new();
         for (version, found) in &export.limits {
-            let found = QueryResult::of(found, LimitsPart::of);
+            let found = QueryResult::from_answer(found, LimitsPart::from_limits);
             limits.push(VersionLimits { version: version.name(), limits: found });
         }
         Self {
             path: &export.path,
             groups: &export.groups,
-            flavors: QueryResult::of(&export.flavors, flavor_names),
-            flavors_v4: QueryResult::of(&export.flavors_v4, flavor_names),
+            flavors: QueryResult::from_answer(&export.flavors, flavor_names),
+            flavors_v4: QueryResult::from_answer(&export.flavors_v4, flavor_names),
             limits,
         }
     }
 }
 
 impl LimitsPart {
-    fn of(limits: &Limits) -> Self {
+    fn from_limits(limits: &Limits) -> Self {
         Self {
             rtmax_bytes: limits.read_bytes_max,
             rtpref_bytes: limits.read_bytes_preferred,
@@ -244,24 +244,24 @@ impl LimitsPart {
 }
 
 impl<'a> MountedPart<'a> {
-    fn of(mounted: &'a MountEntry) -> Self {
+    fn from_entry(mounted: &'a MountEntry) -> Self {
         Self { host: &mounted.host, path: &mounted.path }
     }
 }
 
 impl<'a> RootPart<'a> {
-    fn of(root: &'a V4Root) -> Self {
+    fn from_root(root: &'a V4Root) -> Self {
         Self {
-            names: QueryResult::of(&root.names, Vec::as_slice),
-            flavors: QueryResult::of(&root.flavors, flavor_names),
-            lease_seconds: QueryResult::of(&root.lease_seconds, |seconds| *seconds),
-            limits: QueryResult::of(&root.limits, LimitsPart::of),
+            names: QueryResult::from_answer(&root.names, Vec::as_slice),
+            flavors: QueryResult::from_answer(&root.flavors, flavor_names),
+            lease_seconds: QueryResult::from_answer(&root.lease_seconds, |seconds| *seconds),
+            limits: QueryResult::from_answer(&root.limits, LimitsPart::from_limits),
         }
     }
 }
 
 impl<'a> RegistrationPart<'a> {
-    fn of(registration: &'a Registration) -> Self {
+    fn from_registration(registration: &'a Registration) -> Self {
         Self {
             program: registration.program,
             name: registration.name,

@@ -36,7 +36,7 @@ pub struct ScreenSize {
 pub fn lines(seen: &CampaignProgress, gone: Duration, size: ScreenSize) -> Vec<String> {
     let ScreenSize { columns, rows } = size;
     let mut lines = wrap_line(&campaign_line(seen, gone, columns), columns);
-    lines.extend(wrap_line(&seen.doing(), columns));
+    lines.extend(wrap_line(&seen.describe_work(), columns));
     lines.push(String::new());
     lines.extend(throughput_lines(seen, columns));
     lines.push(String::new());
@@ -82,7 +82,7 @@ fn campaign_line(seen: &CampaignProgress, gone: Duration, columns: usize) -> Str
 
 /// Estimates the time left, assuming that all trials take as long as the average so far.
 pub fn time_left(seen: &CampaignProgress, gone: Duration) -> String {
-    match left(seen, gone) {
+    match remaining_time(seen, gone) {
         Some(left) if seen.may_end_early => format!("≤{} left", whole_seconds(left)),
         Some(left) => format!("~{} left", whole_seconds(left)),
         None => "? left".to_owned(),
@@ -97,7 +97,7 @@ fn whole_seconds(time: Duration) -> String {
 }
 
 /// Returns the time left; `None` before the first trial has finished.
-fn left(seen: &CampaignProgress, gone: Duration) -> Option<Duration> {
+fn remaining_time(seen: &CampaignProgress, gone: Duration) -> Option<Duration> {
     let made = u32::try_from(seen.made).ok().filter(|made| *made > 0)?;
     let ahead = u32::try_from(seen.most_trials()?.saturating_sub(seen.made)).unwrap_or(u32::MAX);
     Some((gone / made).saturating_mul(ahead).max(Duration::from_secs(1)))
@@ -115,8 +115,8 @@ fn throughput_lines(seen: &CampaignProgress, columns: usize) -> Vec<String> {
         Some(rate) => Rate::Ops(rate.ops_per_s).to_string(),
         None => String::new(),
     };
-    let now = Rate::of_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
-    let highest = Rate::of_pass(pass, highest);
+    let now = Rate::for_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
+    let highest = Rate::for_pass(pass, highest);
     vec![
         format!("throughput    {now:>12}  {other:>12}  highest {highest}"),
         sparkline(seen.rates.iter().copied(), columns),
@@ -178,7 +178,7 @@ fn current_rate(seen: &CampaignProgress, host: &str) -> String {
         None => None,
     };
     let Some(LiveRate { ops_per_s, bytes_per_s }) = rate else { return "–".to_owned() };
-    Rate::of_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
+    Rate::for_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
 }
 
 /// Lists the caveats with their full text. If space runs out, only the codes are listed.
@@ -269,11 +269,11 @@ mod tests {
         seen.label = Labels::default().label(&spec);
         let mut ended = PassResult::new(Pass::Write);
         ended.window_ns = 1_000_000_000;
-        seen.hear(&Event::PassEnded(&ended));
-        seen.hear(&Event::PassBegun(Pass::Read));
+        seen.handle_event(&Event::PassEnded(&ended));
+        seen.handle_event(&Event::PassBegun(Pass::Read));
         for at in 1..=20 {
             let sample = IntervalSample { at_ns: at * 100_000_000, ops: at, bytes: at * 1_000_000 };
-            seen.hear(&Event::Progress(sample));
+            seen.handle_event(&Event::Progress(sample));
         }
         seen.caveats.push(ReportedCaveat {
             code: CaveatCode::Cached,

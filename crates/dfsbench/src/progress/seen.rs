@@ -129,12 +129,12 @@ pub struct Quantiles {
 
 impl CampaignProgress {
     /// Creates the state of a campaign that has not started.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan) -> Self {
         let adapts = |run: &RunSpec| run.repetition.until_permille > 0;
         Self {
             total: controller::steps(plan).len(),
             may_end_early: plan.budget_ms > 0 || plan.runs.iter().any(adapts),
-            labels: Labels::of(plan),
+            labels: Labels::from_plan(plan),
             ..Self::with_total(&plan.name, 0)
         }
     }
@@ -145,7 +145,7 @@ impl CampaignProgress {
     }
 
     /// Handles an event, and returns how many of the last caveats are new.
-    pub fn hear(&mut self, event: &Event<'_>) -> usize {
+    pub fn handle_event(&mut self, event: &Event<'_>) -> usize {
         let known = self.caveats.len();
         match event {
             Event::TrialBegun { position, spec } => {
@@ -165,7 +165,7 @@ impl CampaignProgress {
             Event::Progress(sample) => self.sample(sample),
             Event::HostProgress { host, sample } => self.host(host, sample),
             Event::PassEnded(result) => {
-                self.last = Some(FinishedPass::of(&self.label, result));
+                self.last = Some(FinishedPass::from_result(&self.label, result));
                 self.clear_rates();
             }
             Event::TrialEnded { spec, trial } => self.trial(spec, trial),
@@ -178,7 +178,7 @@ impl CampaignProgress {
     }
 
     /// Describes the current run and pass.
-    pub fn doing(&self) -> String {
+    pub fn describe_work(&self) -> String {
         match self.pass {
             Some(pass) => self.label.with_pass(pass),
             None => self.label.to_string(),
@@ -221,7 +221,7 @@ impl CampaignProgress {
     /// Returns the current rate with its unit.
     pub fn rate(&self) -> Option<Rate> {
         let (pass, per_s) = (self.pass?, self.rates.back()?);
-        Some(Rate::of_pass(pass, *per_s))
+        Some(Rate::for_pass(pass, *per_s))
     }
 
     /// Copies the data for metrics.
@@ -310,7 +310,7 @@ impl CampaignProgress {
                     continue;
                 }
                 let place = label.with_pass(pass.pass);
-                self.caveats.push(ReportedCaveat::first(caveat, place, &self.caveats, failure));
+                self.caveats.push(ReportedCaveat::new(caveat, place, &self.caveats, failure));
             }
         }
     }
@@ -340,10 +340,10 @@ fn without_digits(text: &str) -> String {
 }
 
 impl FinishedPass {
-    fn of(label: &RunLabel, result: &PassResult) -> Self {
+    fn from_result(label: &RunLabel, result: &PassResult) -> Self {
         let times = result.service_time();
         let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
-        let mut all = Quantiles::of("all", times_ns, None);
+        let mut all = Quantiles::new("all", times_ns, None);
         if result.hosts.is_empty() {
             // A single host does all the work, so its CPU usage is that of the pass.
             all.add_telemetry(result.telemetry.first());
@@ -353,14 +353,14 @@ impl FinishedPass {
             let telemetry = result.telemetry.iter().find(|telemetry| telemetry.host == host.host);
             let times = &host.times;
             let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
-            hosts.push(Quantiles::of(&host.host, times_ns, telemetry));
+            hosts.push(Quantiles::new(&host.host, times_ns, telemetry));
         }
         Self { what: label.with_pass(result.pass), hosts, clients: describe_clients(result) }
     }
 }
 
 impl Quantiles {
-    fn of(host: &str, times_ns: [u64; 3], telemetry: Option<&Telemetry>) -> Self {
+    fn new(host: &str, times_ns: [u64; 3], telemetry: Option<&Telemetry>) -> Self {
         let mut quantiles =
             Self { host: host.to_owned(), times_ns, busy_percent: None, retransmitted: None };
         quantiles.add_telemetry(telemetry);
@@ -370,7 +370,7 @@ impl Quantiles {
     fn add_telemetry(&mut self, telemetry: Option<&Telemetry>) {
         if let Some(telemetry) = telemetry {
             self.busy_percent = report::busy_percent(telemetry);
-            self.retransmitted = Some(telemetry.risen("tcp.segments_retransmitted"));
+            self.retransmitted = Some(telemetry.increase("tcp.segments_retransmitted"));
         }
     }
 }
@@ -392,7 +392,7 @@ const fn work_done(client: &ClientResult, pass: Pass) -> u64 {
 fn describe_client(client: &ClientResult, result: &PassResult) -> String {
     let per_s = work_done(client, result.pass) as f64 * 1e9 / result.window_ns.max(1) as f64;
     let p99 = Nanos(client.times.quantile(0.99));
-    format!("{} with {} (p99 {p99})", client.client, Rate::of_pass(result.pass, per_s))
+    format!("{} with {} (p99 {p99})", client.client, Rate::for_pass(result.pass, per_s))
 }
 
 fn per_s(sample: &IntervalSample, lasts_ns: u64) -> LiveRate {
@@ -430,7 +430,7 @@ pub fn trial_figures(trial: &Trial) -> String {
 fn pass_figure(pass: &PassResult) -> String {
     let seconds = pass.window_ns.max(1) as f64 / 1e9;
     let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
-    format!("{} {}", pass.pass.name(), Rate::of_pass(pass.pass, amount as f64 / seconds))
+    format!("{} {}", pass.pass.name(), Rate::for_pass(pass.pass, amount as f64 / seconds))
 }
 
 /// Plots rates as a line of at most this many columns, scaled to the highest rate. Rates that share
@@ -480,17 +480,17 @@ mod tests {
     #[test]
     fn restarts_rates_with_each_pass() {
         let mut seen = CampaignProgress::with_total("quick", 3);
-        seen.hear(&Event::PassBegun(Pass::Read));
+        seen.handle_event(&Event::PassBegun(Pass::Read));
         for (at_ms, ops) in [(100, 10), (200, 20), (200, 5), (300, 5)] {
-            seen.hear(&Event::Progress(sample(at_ms, ops)));
+            seen.handle_event(&Event::Progress(sample(at_ms, ops)));
         }
         assert_eq!(seen.rates, [100e6, 200e6, 50e6]);
         assert_eq!(seen.now, Some(LiveRate { ops_per_s: 50.0, bytes_per_s: 50e6 }));
         assert_eq!(seen.rate().unwrap().to_string(), "50.0 MB/s");
         let host = Event::HostProgress { host: "c1", sample: sample(500, 10) };
-        seen.hear(&host);
+        seen.handle_event(&host);
         assert_eq!(seen.hosts[0].now, Some(LiveRate { ops_per_s: 20.0, bytes_per_s: 20e6 }));
-        seen.hear(&Event::PassBegun(Pass::Write));
+        seen.handle_event(&Event::PassBegun(Pass::Write));
         assert!(seen.rates.is_empty() && seen.hosts.is_empty() && seen.rate().is_none());
     }
 
@@ -501,10 +501,10 @@ mod tests {
         let idle = seen.live(Duration::from_secs(2)).render();
         assert!(idle.contains("trials_planned{campaign_name=\"quick\"} 3\n"), "{idle}");
         assert!(!idle.contains("dfsbench_live_bytes_per_second{"), "{idle}");
-        seen.hear(&Event::TrialBegun { position: 0, spec: &spec });
-        seen.hear(&Event::PassBegun(Pass::Read));
+        seen.handle_event(&Event::TrialBegun { position: 0, spec: &spec });
+        seen.handle_event(&Event::PassBegun(Pass::Read));
         for (at_ms, ops) in [(100, 10), (200, 20)] {
-            seen.hear(&Event::Progress(sample(at_ms, ops)));
+            seen.handle_event(&Event::Progress(sample(at_ms, ops)));
         }
         let now = seen.live(Duration::from_secs(3)).render();
         let labels = "campaign_name=\"quick\",target=\"null\",backend=\"null\",\
@@ -516,7 +516,7 @@ mod tests {
         ] {
             assert!(now.contains(&line), "{line} not in {now}");
         }
-        seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+        seen.handle_event(&Event::TrialEnded { spec: &spec, trial: &trial });
         let ended = seen.live(Duration::from_secs(4)).render();
         for line in [
             "dfsbench_live_trials{campaign_name=\"quick\",state=\"done\"} 1\n",
@@ -531,7 +531,7 @@ mod tests {
     fn fail(seen: &mut CampaignProgress, reason: &str) -> String {
         let state = TrialState::Failed(reason.to_owned());
         let trial = Trial { state, passes: Vec::new(), ..trial(Vec::new()) };
-        seen.hear(&Event::TrialEnded { spec: &spec(), trial: &trial });
+        seen.handle_event(&Event::TrialEnded { spec: &spec(), trial: &trial });
         seen.ended.back().unwrap().clone()
     }
 
@@ -552,14 +552,14 @@ mod tests {
         let (spec, trial) = (spec(), trial(Vec::new()));
         // The third and fourth trial were not needed.
         for (position, place) in [(0, "1/12"), (1, "2/12"), (4, "3/10"), (11, "4/4")] {
-            seen.hear(&Event::TrialBegun { position, spec: &spec });
+            seen.handle_event(&Event::TrialBegun { position, spec: &spec });
             assert_eq!(seen.place(), place);
-            seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+            seen.handle_event(&Event::TrialEnded { spec: &spec, trial: &trial });
         }
         seen.may_end_early = true;
-        seen.hear(&Event::TrialBegun { position: 11, spec: &spec });
+        seen.handle_event(&Event::TrialBegun { position: 11, spec: &spec });
         assert_eq!([seen.place(), seen.short_place()], ["5 of at most 5", "5/≤5"]);
-        seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+        seen.handle_event(&Event::TrialEnded { spec: &spec, trial: &trial });
         assert_eq!(seen.place(), "5 of at most 5");
         seen.total = 0;
         assert_eq!(seen.place(), "6");
@@ -572,7 +572,7 @@ mod tests {
             vec![CaveatCode::Cached.because("50 %."), CaveatCode::Errors.because("2 ops")];
         let (spec, trial) = (spec(), trial(caveats));
         let ended = Event::TrialEnded { spec: &spec, trial: &trial };
-        assert_eq!([seen.hear(&ended), seen.hear(&ended)], [2, 0]);
+        assert_eq!([seen.handle_event(&ended), seen.handle_event(&ended)], [2, 0]);
         assert_eq!(seen.caveats[0].passes, 2);
         assert_eq!(seen.caveats[0].line(), "! cached: 50 % (null stream read)");
     }

@@ -58,7 +58,7 @@ pub fn pace_of(outcome: &Outcome) -> Pace {
 }
 
 /// Builds the document of a replay.
-pub fn of_replay(stored: &StoredReplay) -> Document {
+pub fn describe_replay(stored: &StoredReplay) -> Document {
     let mut document = Document {
         tool: "dfsbench replay",
         title: identify(stored),
@@ -135,7 +135,7 @@ fn outcome_section(stored: &StoredReplay, outcome: &Outcome, id: &'static str) -
     blocks.extend([
         Block::Paragraph(counts_text(stored, outcome)),
         Block::Paragraph(lateness_text(outcome)),
-        Block::Pictures(pictures::of_outcome(outcome, id)),
+        Block::Pictures(pictures::draw_outcome(outcome, id)),
     ]);
     blocks.push(Block::Table(kinds_table(outcome)));
     if !outcome.hosts.is_empty() {
@@ -510,11 +510,11 @@ pub(super) mod tests {
 
     #[test]
     fn reports_ratio_failures_and_omissions() {
-        let document = of_replay(&stored(3_000_000));
+        let document = describe_replay(&stored(3_000_000));
         let text = document.render(Form::Markdown);
         assert_eq!(document.about, Vec::<String>::new());
         let gaps = Some("41 % of the traffic is missing".to_owned());
-        let cut = of_replay(&StoredReplay { trace_gaps: gaps, ..stored(3_000_000) });
+        let cut = describe_replay(&StoredReplay { trace_gaps: gaps, ..stored(3_000_000) });
         assert!(cut.about[0].starts_with("Incomplete trace: 41 % of the"), "{:?}", cut.about);
         for part in [
             "3.00 (3.00 to 3.00)",
@@ -531,7 +531,7 @@ pub(super) mod tests {
         let mut dated = stored(3_000_000);
         dated.made_unix_ms = Some(951_782_399_000);
         let title = "<h1>nfs.dfst on nfs://server/export (NFS v3), 2000-02-28 23:59 UTC</h1>";
-        assert!(of_replay(&dated).page("").contains(title));
+        assert!(describe_replay(&dated).page("").contains(title));
         for part in ["in the trace", "Operations scheduled and done", "id=\"speed-2\"", "<svg"] {
             assert!(page.contains(part), "{part}");
         }

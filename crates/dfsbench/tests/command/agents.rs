@@ -226,7 +226,7 @@ fn strangers_and_other_versions_are_named() {
     let message = refused(&format!("printf '{}'; exec sleep 60", octal(&other)));
     assert_eq!(
         message,
-        format!("host h: it runs dfsbench {other}, and this is dfsbench {}", Greeting::ours())
+        format!("host h: it runs dfsbench {other}, and this is dfsbench {}", Greeting::own())
     );
     assert_eq!(
         refused("echo one >&2; echo no such luck >&2; exit 3"),
@@ -239,7 +239,7 @@ fn strangers_and_other_versions_are_named() {
 #[test]
 fn reports_garbage_from_agent_once() {
     let message_after = |then: &str| {
-        let words = format!("printf '{}{then}'; exec sleep 60", octal(&Greeting::ours()));
+        let words = format!("printf '{}{then}'; exec sleep 60", octal(&Greeting::own()));
         let mut remote = start(&mut sh(&words)).unwrap();
         remote.receive().unwrap_err().to_string()
     };
@@ -253,7 +253,7 @@ fn reports_garbage_from_agent_once() {
 fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
     let mut child = agent().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(&Greeting::ours().to_bytes()).unwrap();
+    stdin.write_all(&Greeting::own().to_bytes()).unwrap();
     let mut say = |order| {
         fleet::wire::write(&mut stdin, &fleet::wire::Message::Payload(order)).unwrap();
     };

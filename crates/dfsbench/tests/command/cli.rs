@@ -44,7 +44,7 @@ impl Cli {
     }
 
     pub fn run(&self, args: &[&str]) -> End {
-        End::of(self.command(args).output().unwrap())
+        End::from_output(self.command(args).output().unwrap())
     }
 
     /// Runs the program, and expects one clear error and no new files.
@@ -87,7 +87,7 @@ impl Cli {
 }
 
 impl End {
-    pub fn of(output: Output) -> Self {
+    pub fn from_output(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -104,11 +104,11 @@ pub struct ServedProcess {
 
 impl ServedProcess {
     pub fn start(cli: &Cli, args: &[&str]) -> Self {
-        Self::of(cli, &[&["serve"], args].concat())
+        Self::launch(cli, &[&["serve"], args].concat())
     }
 
     /// Starts any command that prints its address first.
-    pub fn of(cli: &Cli, args: &[&str]) -> Self {
+    pub fn launch(cli: &Cli, args: &[&str]) -> Self {
         let mut command = cli.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();

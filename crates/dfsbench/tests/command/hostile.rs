@@ -155,12 +155,12 @@ impl Running {
         while self.child.try_wait().unwrap().is_none() {
             if from.elapsed() > limit {
                 self.child.kill().unwrap();
-                let end = End::of(self.child.wait_with_output().unwrap());
+                let end = End::from_output(self.child.wait_with_output().unwrap());
                 panic!("{what}: no end within {limit:?}: {end:?}");
             }
             std::thread::park_timeout(Duration::from_millis(10));
         }
-        End::of(self.child.wait_with_output().unwrap())
+        End::from_output(self.child.wait_with_output().unwrap())
     }
 }
 

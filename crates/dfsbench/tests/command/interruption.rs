@@ -19,7 +19,7 @@ fn in_a_trial(mut campaign: Child, names: impl Fn() -> Vec<String>) -> Child {
     while !names().iter().any(|name| !name.contains("check")) {
         if campaign.try_wait().unwrap().is_some() || begun.elapsed() > Duration::from_secs(60) {
             let _ = campaign.kill();
-            panic!("no trial began: {:?}", End::of(campaign.wait_with_output().unwrap()));
+            panic!("no trial began: {:?}", End::from_output(campaign.wait_with_output().unwrap()));
         }
         std::thread::park_timeout(Duration::from_millis(2));
     }
@@ -44,7 +44,7 @@ fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Cli, End) {
     std::thread::park_timeout(after);
     let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
     kill_process(pid, signal).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     (cli, end)
 }
 
@@ -191,7 +191,7 @@ fn interrupts_every_phase_over_nfs() {
         let child = in_a_trial(child, || names(&served));
         std::thread::park_timeout(Duration::from_millis(after_ms));
         kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
-        let end = End::of(child.wait_with_output().unwrap());
+        let end = End::from_output(child.wait_with_output().unwrap());
         assert_eq!(end.code, 4, "{args:?}: {end:?}");
         assert!(end.stdout.contains("interrupted"), "{args:?}: {}", end.stdout);
         assert_eq!(names(&served), [""; 0], "{args:?} left something on the server");
@@ -256,7 +256,7 @@ fn ends_despite_hanging_file_system() {
         }
         std::thread::park_timeout(Duration::from_millis(20));
     }
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("gave up: file I/O of this process does not end"), "{end:?}");
 }
@@ -306,7 +306,7 @@ fn lists_removals_and_leaves_rest() {
     assert!(said.starts_with("interrupted: removing nfs://127.0.0.1"), "{said}");
     assert!(said.contains(" entries gone") && said.contains(" s left"), "{said}");
     kill_process(pid, Signal::TERM).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("interrupted twice"), "{end:?}");
     assert!(end.stderr.contains(" of its entries (hint: `dfsbench clean`"), "{end:?}");
@@ -341,7 +341,7 @@ fn interrupt_set_up(cli: &Cli, args: &[&str], is_setting_up: impl Fn() -> bool) 
         std::thread::park_timeout(Duration::from_millis(2));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    End::of(child.wait_with_output().unwrap())
+    End::from_output(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn interrupted_search_suggests_no_resume() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let child = in_a_trial(child, || names(&served));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("\nnext:    repeat the command"), "{end:?}");
     assert!(!end.stdout.contains("dfsbench resume"), "{end:?}");
@@ -390,7 +390,7 @@ fn runs_that_overlap_keep_both_pages() {
     let page = read("dfsbench.html");
     assert!(page.contains(", campaign 2<"), "{page}");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert!(end.stdout.contains("page:    dfsbench-1.html\n"), "{end:?}");
     assert!(read("dfsbench-1.html").contains(", campaign 1<"));
     assert_eq!(read("dfsbench.html"), page);

@@ -142,7 +142,8 @@ fn clean_finds_leftovers_without_results_file() {
     leave_files(&cli);
     // From a directory that contains neither the results nor a record.
     let elsewhere = tempfile::tempdir().unwrap();
-    let clean = || End::of(cli.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
+    let clean =
+        || End::from_output(cli.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
     let end = clean();
     assert_eq!((end.code, records(&cli)), (0, 0), "{end:?}");
     assert!(end.stdout.contains("removed: "), "{end:?}");

@@ -40,7 +40,7 @@ fn runs_stored_programs_only_with_consent() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_that(|| starts(folder) > 0);
     kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("next:    dfsbench resume 1 --allow-program\n"), "{end:?}");
     fs::write(folder.join("quick"), "").unwrap();

@@ -119,7 +119,7 @@ fn hints_at_open_file_limit() {
         let script = format!("ulimit -n 40; exec '{program}' run {target} {flags}");
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", &script]).current_dir(cli.folder());
-        let end = End::of(shell.output().unwrap());
+        let end = End::from_output(shell.output().unwrap());
         assert!(end.code == 3 || end.code == 4, "{end:?}");
         let output = format!("{}{}", end.stdout, end.stderr);
         assert!(output.contains("ulimit -n"), "{target}: {output}");

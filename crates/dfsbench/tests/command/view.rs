@@ -26,7 +26,7 @@ impl View {
         assert_eq!(cli.run(&["run", "null", "--duration", "100ms", "--trials", "1"]).code, 0);
         let db = Connection::open(cli.folder().join("dfsbench.db")).unwrap();
         db.execute("UPDATE campaigns SET name = ?1", [HOSTILE]).unwrap();
-        let served = ServedProcess::of(&cli, &["view", "--no-open"]);
+        let served = ServedProcess::launch(&cli, &["view", "--no-open"]);
         let mut parts = served.url.trim_start_matches("http://127.0.0.1:").split('/');
         let port = parts.next().unwrap().parse().unwrap();
         let token = parts.next().unwrap().to_owned();

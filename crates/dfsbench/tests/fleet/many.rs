@@ -95,7 +95,7 @@ fn met(count: u32) -> AgentUsage {
         }
         most
     });
-    let end = End::of(controller.wait_with_output().unwrap());
+    let end = End::from_output(controller.wait_with_output().unwrap());
     let all = begun.elapsed();
     drop(is_over);
     let memory_bytes = watch.join().unwrap();

@@ -85,7 +85,7 @@ impl Nfs {
 impl Backend for Nfs {
     fn submit(&mut self, batch: &[Op]) -> usize {
         let accepted = self.transfers.accept(batch, self.clock.now_ns(), &self.common);
-        self.transfers.pump(&mut self.connection, self.clock.now_ns(), &mut self.common);
+        self.transfers.start_calls(&mut self.connection, self.clock.now_ns(), &mut self.common);
         accepted
     }
 
@@ -108,7 +108,7 @@ impl Backend for Nfs {
             let wait = wait_time(clock.as_ref(), until_ns);
             let result = connection.wait(scratch, &|| clock.now_ns(), wait, &mut end_call);
             // Replies have freed slots, so start calls that were waiting for one.
-            transfers.pump(connection, clock.now_ns(), common);
+            transfers.start_calls(connection, clock.now_ns(), common);
             transfers.drain_into(out);
             if result.map_err(|error| LostTarget(error.to_string()))? == 0
                 || common.rewrites_in_vain()
@@ -192,6 +192,6 @@ impl Closing for Nfs {
     }
 
     fn start_calls(&mut self) {
-        self.transfers.pump(&mut self.connection, self.clock.now_ns(), &mut self.common);
+        self.transfers.start_calls(&mut self.connection, self.clock.now_ns(), &mut self.common);
     }
 }

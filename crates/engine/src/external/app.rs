@@ -26,7 +26,7 @@ pub(super) fn set_up(bench: &ToolContext, command: &Command) -> Result<Vec<Fact>
     match command.setup.split_first() {
         None => {}
         Some((word, arguments)) if word == tree::WORD => make_tree(bench, arguments)?,
-        Some(_) => untimed(bench, "set-up", &command.setup)?,
+        Some(_) => run_untimed(bench, "set-up", &command.setup)?,
     }
     Ok(vec![Fact::new("target", "command", command.run.join(" "), "plan")])
 }
@@ -39,7 +39,7 @@ pub(super) fn clean_up(bench: &ToolContext, command: &Command) -> Result<(), Tar
     if command.cleanup.is_empty() {
         return Ok(());
     }
-    untimed(bench, "clean-up", &command.cleanup)
+    run_untimed(bench, "clean-up", &command.cleanup)
 }
 
 /// Runs the command.
@@ -84,7 +84,7 @@ fn execute(bench: &ToolContext, words: &[String]) -> Result<FinishedProgram, Tar
     })
 }
 
-fn untimed(bench: &ToolContext, what: &str, words: &[String]) -> Result<(), TargetError> {
+fn run_untimed(bench: &ToolContext, what: &str, words: &[String]) -> Result<(), TargetError> {
     let ended = execute(bench, words)?;
     ended.failure().map_or(Ok(()), |why| {
         Err(TargetError::Program(format!("{what} `{}` failed: {why}", words.join(" "))))
@@ -93,7 +93,7 @@ fn untimed(bench: &ToolContext, what: &str, words: &[String]) -> Result<(), Targ
 
 fn make_tree(bench: &ToolContext, arguments: &[String]) -> Result<(), TargetError> {
     let wrong = |why| TargetError::Program(format!("set-up {}: {why}", tree::WORD));
-    let wanted = tree::wanted(arguments).map_err(wrong)?;
+    let wanted = tree::parse_request(arguments).map_err(wrong)?;
     for program in wanted.needs {
         bench.read_version(program, "--version")?;
     }

@@ -112,7 +112,7 @@ impl FailedPass {
     ///
     /// # Errors
     /// If there is no result at all.
-    pub(crate) fn outside(self, pass: Pass) -> Result<ExternalPass, TargetError> {
+    pub(crate) fn into_external_pass(self, pass: Pass) -> Result<ExternalPass, TargetError> {
         let (why, how, wall_ns, usage) = match self {
             Self::NotRun(error) => return Err(error),
             Self::Ended { why, how, wall_ns, usage } => (why, how, wall_ns, usage),
@@ -120,7 +120,7 @@ impl FailedPass {
         let kind = pass.kinds().first().copied().unwrap_or(OpKind::Execute);
         let cpu_ns = usage.user_ns + usage.system_ns;
         let figures = Figures { window_ns: wall_ns, cpu_ns, ..Figures::default() };
-        let mut outside = figures.outside(pass);
+        let mut outside = figures.into_external_pass(pass);
         let failed = KindResult {
             errors: vec![(OpError::PROGRAM, 1)],
             issued: 1,
@@ -137,7 +137,7 @@ impl FailedPass {
 
 impl Figures {
     /// Converts the pass to our own kind of result.
-    pub(crate) fn outside(self, pass: Pass) -> ExternalPass {
+    pub(crate) fn into_external_pass(self, pass: Pass) -> ExternalPass {
         let rated = self.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
         let ops = rated.map(|kind| kind.ops).sum();
         let bytes = self.kinds.iter().map(|kind| kind.bytes).sum();

@@ -66,7 +66,7 @@ impl DirectoryAccess {
         }
         opening::raise_descriptors();
         let works = Vec::with_capacity(targets.len());
-        let places = Arc::new(Places::of(spec));
+        let places = Arc::new(Places::new(spec));
         let mut target = Self { works, places, shared: Mutex::default() };
         if let Err(error) = target.make_works(targets, spec.direct, config) {
             // Remove what was created. The original error is more useful than a failure to do so.

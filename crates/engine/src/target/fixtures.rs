@@ -49,7 +49,7 @@ struct PresentFixtures {
 impl PreparedFixtures {
     /// Returns the work to do before a pass, and assumes that both are then done.
     pub(super) fn before(&self, spec: &RunSpec, pass: Pass, set: &FileSet) -> Preparation {
-        let mut present = self.present();
+        let mut present = self.lock_present();
         let mut todo = Preparation::default();
         if present.must_go(pass) {
             todo.wipe = true;
@@ -69,16 +69,16 @@ impl PreparedFixtures {
         present.files |= needed.files > 0;
         present.directories |= needed.directories > 0;
         present.links |= needed.links > 0;
-        present.passed(spec, pass);
+        present.record_pass(spec, pass);
         todo
     }
 
     /// Assumes that all files exist, because another agent created them before it was lost.
     pub(super) fn assume_prepared(&self) {
-        self.present().files = true;
+        self.lock_present().files = true;
     }
 
-    fn present(&self) -> MutexGuard<'_, PresentFixtures> {
+    fn lock_present(&self) -> MutexGuard<'_, PresentFixtures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,7 +99,7 @@ impl PresentFixtures {
     }
 
     /// Records what a pass leaves behind.
-    fn passed(&mut self, spec: &RunSpec, pass: Pass) {
+    fn record_pass(&mut self, spec: &RunSpec, pass: Pass) {
         let opens_files = pass.opens() != Opens::Nothing;
         // Attribute changes that are cut short don't affect names, so it is still known what
         // exists.
@@ -139,7 +139,7 @@ mod tests {
     use model::testing::RunBuilder;
 
     fn todo(spec: &RunSpec, passes: &[Pass]) -> Vec<(bool, u32, u32)> {
-        let (made, set) = (PreparedFixtures::default(), FileSet::of(spec, 1));
+        let (made, set) = (PreparedFixtures::default(), FileSet::new(spec, 1));
         let before = |pass: &Pass| {
             let todo = made.before(spec, *pass, &set);
             (todo.wipe, todo.make.files, todo.make.directories)

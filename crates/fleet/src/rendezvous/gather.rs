@@ -259,7 +259,7 @@ impl Lobby {
         {
             let from = self.handshaking.swap_remove(index).from;
             let why = format!("it sent too little for {} s", HANDSHAKE_WITHIN.as_secs());
-            self.refused.note(from, RefusedConnection::stranger(why));
+            self.refused.note(from, RefusedConnection::from_stranger(why));
         }
         self.accept_waiting();
         Ok(())
@@ -310,7 +310,7 @@ impl Lobby {
                 let from = self.handshaking.swap_remove(index).from;
                 self.refused.note(
                     from,
-                    RefusedConnection::stranger("it was dropped for newer connections"),
+                    RefusedConnection::from_stranger("it was dropped for newer connections"),
                 );
             }
         }
@@ -417,11 +417,13 @@ impl Handshaking {
         let len = match self.socket.read(&mut bytes) {
             Ok(0) => {
                 let why = "it closed the connection before it introduced itself";
-                return Err(RefusedConnection::stranger(why));
+                return Err(RefusedConnection::from_stranger(why));
             }
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(RefusedConnection::stranger(format!("it was lost: {error}"))),
+            Err(error) => {
+                return Err(RefusedConnection::from_stranger(format!("it was lost: {error}")));
+            }
         };
         match self.handshake.receive_bytes(&bytes[..len]) {
             Ok(Step::More) => Ok(None),
@@ -437,20 +439,20 @@ impl Handshaking {
     /// Sends a few hundred bytes, which always fit into the send buffer of a fresh socket.
     fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), RefusedConnection> {
         let sent = self.socket.write_all(bytes);
-        sent.map_err(|error| RefusedConnection::stranger(format!("it was lost: {error}")))
+        sent.map_err(|error| RefusedConnection::from_stranger(format!("it was lost: {error}")))
     }
 
     /// Sends our greeting to a peer that has greeted as dfsbench. Anyone else learns nothing.
     fn turn_away(&mut self, refusal: &Refusal) -> RefusedConnection {
         if matches!(refusal, Refusal::Token | Refusal::Wire(WireError::Version { .. })) {
             // If it fails, the peer has already left.
-            let _ = self.send_bytes(&Greeting::ours().to_bytes());
+            let _ = self.send_bytes(&Greeting::own().to_bytes());
         }
         match refusal {
             Refusal::Wire(WireError::Version { .. }) => {
                 RefusedConnection::agent(refusal.to_string())
             }
-            Refusal::Wire(_) => RefusedConnection::stranger(refusal.to_string()),
+            Refusal::Wire(_) => RefusedConnection::from_stranger(refusal.to_string()),
             _ => RefusedConnection::agent(refusal.to_string()),
         }
     }

@@ -53,7 +53,7 @@ pub(super) fn seat_agents(hellos: &[&Hello]) -> Vec<RankedName> {
     slots.sort_unstable();
     let mut seats = Vec::with_capacity(slots.len());
     for (slot, _, rank, host) in slots {
-        let name = if slot == 1 { host.clone() } else { Host::here(host).further(slot).name };
+        let name = if slot == 1 { host.clone() } else { Host::local(host).for_agent(slot).name };
         seats.push(RankedName { name, rank });
     }
     seats

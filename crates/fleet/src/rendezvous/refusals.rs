@@ -21,7 +21,7 @@ pub(super) struct RefusedConnection {
 
 impl RefusedConnection {
     /// Refuses a connection that could be anyone's.
-    pub(super) fn stranger(why: impl Into<String>) -> Self {
+    pub(super) fn from_stranger(why: impl Into<String>) -> Self {
         Self { why: why.into(), is_stranger: true }
     }
 
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(refusals.list(), [""; 0]);
         for number in 0..1_000 {
             let why = if number == 0 { "it is no agent" } else { "it left" };
-            refusals.note(address((number % 20) as u8), RefusedConnection::stranger(why));
+            refusals.note(address((number % 20) as u8), RefusedConnection::from_stranger(why));
         }
         refusals.note(address(7), RefusedConnection::agent("its token is wrong"));
         refusals.note(address(7), RefusedConnection::agent("its token is wrong"));

@@ -38,7 +38,7 @@ const OTHER_KEY: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
 impl ProcessExit {
     /// Returns true if it exited successfully.
-    pub(super) fn worked(&self) -> bool {
+    pub(super) fn is_success(&self) -> bool {
         self.code == Some(0)
     }
 }

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn explains_each_refusal() {
-        let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
+        let host = Host { ssh: Some("root@h".into()), ..Host::local("web") };
         let known = [
             ("Host key verification failed.", "host web: ssh does not know it: Host key"),
             ("Host key, known otherwise.", "host web: it has another host key than ssh knows: H"),
@@ -165,7 +165,7 @@ mod tests {
         let mut shell = Command::new("bash");
         shell.args(["-c", "echo answer"]).env("BASH_ENV", start_up);
         let slow = bounded::with_input(&mut shell, String::new(), Duration::from_secs(1));
-        let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
+        let host = Host { ssh: Some("root@h".into()), ..Host::local("web") };
         let gone = describe_unfinished(&host, &slow.err().expect("it does not wait")).0;
         let words = "host web: no answer from `bash` in 1 s (hint: the start-up files of its login \
                      shell may wait for something, such as a lock or a file system that hangs; \
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn gives_hint_for_each_cause() {
-        let host = Host::here("web");
+        let host = Host::local("web");
         let known = [
             ("gzip: stdout: No space left on device", "(hint: free 18 MiB there, or name another"),
             ("/tmp/dfsbench-0 belongs to another user", "(hint: have that user or root remove it"),
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn gives_hint_for_each_start_failure() {
-        let host = Host::here("web");
+        let host = Host::local("web");
         let known = [
             (126, "/tmp is mounted noexec", "executed from there: name another folder by XDG_CAC"),
             (126, "sh: 1: /x: Permission denied", "SELinux"),

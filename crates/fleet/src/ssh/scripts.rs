@@ -94,7 +94,7 @@ pub(super) struct HostProbe {
 }
 
 impl HostProbe {
-    /// Parses the last two lines of the output of [`look`]. A login may print other lines before
+    /// Parses the last two lines of the output of [`probe_command`]. A login may print other lines before
     /// them.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (head, directory) = text.trim_end().rsplit_once('\n')?;
@@ -127,14 +127,14 @@ fn is_plain_path(path: &str) -> bool {
 }
 
 /// Returns the script that looks for a program, to be fed to `sh`.
-pub(super) fn look(binary: &Binary) -> String {
+pub(super) fn probe_command(binary: &Binary) -> String {
     LOOK.replace("PREFIX_BYTES", &binary.content.len_bytes.to_string())
         .replace("PREFIX_SHA", &binary.file_hash)
         .replace("HASH", &binary.hash)
 }
 
 /// Returns the command that reads a program from its input and decompresses it with `unpack`.
-pub(super) fn take(directory: &str, hash: &str, unpack: &str) -> String {
+pub(super) fn receive_command(directory: &str, hash: &str, unpack: &str) -> String {
     one_line(TAKE).replace("DIR", directory).replace("UNPACK", unpack).replace("HASH", hash)
 }
 
@@ -366,7 +366,7 @@ mod tests {
         let path = host.folder().join(format!("dfsbench-{hash}"));
         let whole: [(&str, &[u8]); 2] = [("cat", program), ("gzip -dc", &packed)];
         for (unpack, input) in whole {
-            let output = host.run(&take(&directory, &hash, unpack), input);
+            let output = host.run(&receive_command(&directory, &hash, unpack), input);
             let text = String::from_utf8(output.stdout).unwrap();
             assert!(output.status.success() && !parse_time(&text).is_empty(), "{unpack}: {text}");
             let tried = host.run(&try_program(path.to_str().unwrap()), b"");
@@ -376,7 +376,7 @@ mod tests {
         let broken: [(&str, &[u8]); 3] =
             [("cat", b"other"), ("gzip -dc", b"other"), ("gzip -dc", &packed[..packed.len() - 4])];
         for (unpack, input) in broken {
-            let output = host.run(&take(&directory, &hash, unpack), input);
+            let output = host.run(&receive_command(&directory, &hash, unpack), input);
             assert!(!output.status.success() && !output.stderr.is_empty(), "{unpack}");
             assert_eq!(fs::read_dir(host.folder()).unwrap().count(), 0, "{unpack}");
         }

@@ -153,7 +153,7 @@ fn reports_wrong_token_among_strangers() {
 #[test]
 fn names_other_version_on_both_sides() {
     let other = Greeting { protocol: PROTOCOL + 3, version: "9.9.9".into() };
-    let ours = Greeting::ours();
+    let ours = Greeting::own();
     let message = report_of(|address| {
         // It hears who this is, and can say the same.
         assert_eq!(say(address, &other.to_bytes()), ours.to_bytes());
@@ -185,7 +185,7 @@ fn rejects_garbage_and_huge_frames() {
         let joined = meeting.join("a", 0, 1);
         let mut gathered = meeting.gather(1, SOON).unwrap();
         let mut joined = joined.join().unwrap().unwrap();
-        joined.output.write_all(&Greeting::ours().to_bytes()).unwrap();
+        joined.output.write_all(&Greeting::own().to_bytes()).unwrap();
         joined.output.write_all(bytes).unwrap();
         joined.output.flush().unwrap();
         gathered.agents[0].agent.receive().unwrap_err().to_string()
@@ -212,7 +212,7 @@ fn ends_connection_after_damaged_record() {
     let to = TcpStream::connect(address).unwrap();
     let mut back = (to.try_clone().unwrap(), from.try_clone().unwrap());
     thread::spawn(move || std::io::copy(&mut back.0, &mut back.1));
-    let handshake = Greeting::ours().to_bytes().len() + 48;
+    let handshake = Greeting::own().to_bytes().len() + 48;
     thread::spawn(move || flip(from, to, handshake));
     let mut gathered = gathering.join().unwrap();
     let lost = gathered.agents[0].agent.receive().unwrap_err().to_string();
@@ -248,7 +248,7 @@ fn admits_agents_despite_strangers() {
     let gathering = thread::spawn(move || meeting.gather(2, SOON));
     // More connections than there is room for; half of them send the beginning of what an agent
     // sends.
-    let greeting = Greeting::ours().to_bytes();
+    let greeting = Greeting::own().to_bytes();
     let held: Vec<TcpStream> = (0..1_500)
         .map(|index| {
             let mut socket = TcpStream::connect(address).unwrap();

@@ -50,7 +50,7 @@ impl LabAction for ReadAhead {
         let (requested, found) = (self.kib.to_string(), read(&path)?);
         let mut findings = Findings::new("target");
         findings.compare("read-ahead in KiB", &requested, &found, &path.display().to_string());
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn layer(&self) -> Layer {
@@ -59,7 +59,7 @@ impl LabAction for ReadAhead {
 }
 
 fn path_at(point: &Path) -> Option<PathBuf> {
-    let device = mounts::at(point)?.device;
+    let device = mounts::find_at(point)?.device;
     Some(PathBuf::from(format!("/sys/class/bdi/{device}/read_ahead_kb")))
 }
 

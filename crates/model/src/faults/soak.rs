@@ -34,7 +34,7 @@ words! {
 
 impl FaultKind {
     /// Returns true if the fault lasts until it is reverted; the others are instantaneous.
-    pub const fn lasts(self) -> bool {
+    pub const fn is_lasting(self) -> bool {
         !matches!(self, Self::ServerRestart | Self::ClientKill)
     }
 }

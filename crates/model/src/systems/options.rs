@@ -100,7 +100,7 @@ impl Table {
     }
 
     /// Returns the error for a name that is not in the table.
-    fn unknown(&self, name: &str) -> OptionError {
+    fn unknown_option(&self, name: &str) -> OptionError {
         let (of, shown) = (self.of, shorten(name));
         match self.refused.iter().find(|(refused, _)| *refused == name) {
             Some((_, why)) => {
@@ -129,7 +129,7 @@ impl Table {
         }
         match error {
             Some(error) => Err(error),
-            None => Err(self.unknown(name)),
+            None => Err(self.unknown_option(name)),
         }
     }
 }
@@ -194,7 +194,7 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// Returns true if a text consists only of ASCII letters, digits and the given characters.
-fn is_made_of(text: &str, others: &str) -> bool {
+fn consists_of(text: &str, others: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
@@ -206,7 +206,7 @@ fn begins_with(text: &str, others: &str) -> bool {
 
 fn is_word(text: &str) -> bool {
     // `..` could escape the directory in which a program looks up the word.
-    begins_with(text, "") && is_made_of(text, "_.:+-") && text.len() <= 128 && !text.contains("..")
+    begins_with(text, "") && consists_of(text, "_.:+-") && text.len() <= 128 && !text.contains("..")
 }
 
 /// Escapes control characters and limits the length, for errors.

@@ -95,7 +95,7 @@ impl BackendKind {
     }
 
     /// Returns true if the backend has an ability.
-    pub fn can(self, ability: Ability) -> bool {
+    pub fn has_ability(self, ability: Ability) -> bool {
         self.row().abilities.contains(&ability)
     }
 }

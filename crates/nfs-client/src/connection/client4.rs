@@ -110,12 +110,12 @@ impl Client4 {
             size,
             record: Mutex::new(record),
         };
-        client.introduce_to(control, &mut client.lock_record())?;
+        client.register(control, &mut client.lock_record())?;
         Ok(client)
     }
 
     /// Registers the client with a server that does not know it (any more).
-    fn introduce_to(&self, control: &mut Control, record: &mut Record) -> Result<(), CallFailure> {
+    fn register(&self, control: &mut Control, record: &mut Record) -> Result<(), CallFailure> {
         let owner = ClientOwner { verifier: self.verifier, id: self.name.as_bytes() };
         let (client, sequence) = if self.version.has_sessions() {
             exchange_id(control, owner)?
@@ -164,7 +164,7 @@ impl Client4 {
             record.client == former
         };
         if forgotten {
-            self.introduce_to(control, &mut record)?;
+            self.register(control, &mut record)?;
         }
         self.join_as(control, &mut record).map(drop)
     }
@@ -245,7 +245,7 @@ impl Client4 {
         record.own_sessions.push(OwnSession { session, user: Arc::downgrade(&user) });
         control.set_session_user(user);
         control.session().bind(&binding);
-        Ok(GrantedLimits::of(&channel))
+        Ok(GrantedLimits::from_channel(&channel))
     }
 
     pub(crate) fn delegations(&self) -> &Delegations {
@@ -494,7 +494,7 @@ fn create_session(
 
 /// Queries how long the server keeps an idle client.
 fn get_lease(control: &mut Control) -> Result<Duration, CallFailure> {
-    let request = Bitmap::of(&[attribute::LEASE_TIME]);
+    let request = Bitmap::from_numbers(&[attribute::LEASE_TIME]);
     let seconds =
         control.compound(&[Op::Putrootfh, Op::Getattr { request }], |event| {
             match event.result_of(OpCode::Getattr)? {

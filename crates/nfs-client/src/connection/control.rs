@@ -46,11 +46,11 @@ impl Control {
             ..ConnectionOptions::default()
         };
         let connection = Connection::connect_to(&target, options.version, &connection_options)?;
-        Ok(Self::over(connection))
+        Ok(Self::new(connection))
     }
 
     /// Wraps a connection without calls in flight, to make calls one at a time.
-    pub(crate) fn over(connection: Connection) -> Self {
+    pub(crate) fn new(connection: Connection) -> Self {
         let target = Arc::clone(connection.target());
         Self { connection, target, scratch: Scratch::new(), started: now() }
     }
@@ -119,7 +119,7 @@ impl Control {
     ) -> Result<T, CallFailure> {
         let now_ns = self.now_ns();
         let started = self.session().start_call(now_ns, 0, call);
-        self.finish_call(Kind::of_call(call), started, |event| Ok(done(event)?))
+        self.finish_call(Kind::from_call(call), started, |event| Ok(done(event)?))
     }
 
     /// Makes a v4 compound and passes a successful result to `done`.

@@ -89,7 +89,7 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    fn beginning_at(now_ns: u64) -> Self {
+    fn new(now_ns: u64) -> Self {
         Self { since_ns: now_ns, next_ns: None, pause_ns: PAUSE_NS_MIN, begun_ns: now_ns }
     }
 }
@@ -142,7 +142,7 @@ impl Connection {
         // Calls in flight will be refused, too; wait for their replies.
         if self.forgotten && self.link.session.awaited_calls() == 0 {
             let now_ns = clock();
-            let trouble = self.trouble.get_or_insert(Outage::beginning_at(now_ns));
+            let trouble = self.trouble.get_or_insert(Outage::new(now_ns));
             trouble.next_ns.get_or_insert(now_ns);
         }
         Ok(count? - own.count)
@@ -183,7 +183,7 @@ impl Connection {
         // and its binding replace ours, and our calls in flight are adapted to it.
         let fresh = Self::connect_to(&self.target, session.version(), &options)?;
         let (former, former_session) = (session.client(), session.session_id());
-        let mut control = Control::over(fresh);
+        let mut control = Control::new(fresh);
         client
             .join_again(&mut control, former, former_session)
             .map_err(|failure| explain(NFS, &self.target.options, failure))?;
@@ -225,7 +225,7 @@ impl Connection {
         }
         // The first attempt is made at once, since most losses are short restarts. Each further one
         // waits twice as long as the one before.
-        let trouble = self.trouble.get_or_insert(Outage::beginning_at(now_ns));
+        let trouble = self.trouble.get_or_insert(Outage::new(now_ns));
         let first = trouble.since_ns == now_ns;
         trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });
         if self.is_over(now_ns) {
@@ -244,7 +244,7 @@ impl Connection {
         let attempt = if let Some(fd) = self.connecting.take() {
             continue_opening(fd, &opening)?
         } else {
-            self.trouble.get_or_insert(Outage::beginning_at(now_ns)).begun_ns = now_ns;
+            self.trouble.get_or_insert(Outage::new(now_ns)).begun_ns = now_ns;
             begin_opening(&opening)?
         };
         match attempt {

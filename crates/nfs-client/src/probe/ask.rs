@@ -60,7 +60,7 @@ impl Asker {
     ) -> Answer<Self> {
         let (timeout, resvport) = (options.timeout, options.resvport);
         let route = Route { server, proto, resvport, timeout, interrupt: Interrupt::default() };
-        let wire = Wire::open_socket(&route).map_err(|error| no_answer_of(&error))?;
+        let wire = Wire::open_socket(&route).map_err(|error| reason_for_no_answer(&error))?;
         let port = u32::from(wire.local_port());
         let xid = port.wrapping_mul(0x9e37_79b9);
         Ok(Self { wire, timeout, uid: options.uid, gid: options.gid, xid, ended: None })
@@ -124,7 +124,7 @@ impl Asker {
         match self.wire.exchange(&message, xid, self.timeout) {
             Ok(reply) => Ok(reply),
             Err(error) => {
-                let reason = no_answer_of(&error);
+                let reason = reason_for_no_answer(&error);
                 self.ended = Some(reason.clone());
                 Err(reason)
             }
@@ -243,7 +243,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// Converts a system error to the reason for a missing answer.
-fn no_answer_of(error: &io::Error) -> NoAnswer {
+fn reason_for_no_answer(error: &io::Error) -> NoAnswer {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => NoAnswer::Silent,
         ErrorKind::ConnectionRefused => NoAnswer::Refused,

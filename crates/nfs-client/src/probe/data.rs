@@ -254,7 +254,7 @@ impl Probe {
     }
 
     /// Returns how each version was tried, and the outcome.
-    pub fn tried(&self) -> Vec<TriedVersion> {
+    pub fn tried_versions(&self) -> Vec<TriedVersion> {
         let mut tried = Vec::new();
         for service in &self.nfs {
             let version = match service.version {
@@ -274,7 +274,7 @@ impl Probe {
             let (spoken, outcome) = match reply {
                 Ok(status) => {
                     let spoken = *status != Status::MinorVersMismatch;
-                    (spoken, status.spoken(*version).to_string())
+                    (spoken, status.in_version(*version).to_string())
                 }
                 Err(why) => (false, why.to_string()),
             };

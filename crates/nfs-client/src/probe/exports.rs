@@ -56,7 +56,7 @@ const fn other_reply() -> DecodeError {
     DecodeError::BadValue { what: "the procedure of the reply", value: 0 }
 }
 
-fn connect_found(found: &ServiceAddress, options: &ProbeOptions) -> Answer<Asker> {
+fn connect_service(found: &ServiceAddress, options: &ProbeOptions) -> Answer<Asker> {
     let (transport, address) = found.clone()?;
     Asker::connect(transport, address, options)
 }
@@ -64,9 +64,9 @@ fn connect_found(found: &ServiceAddress, options: &ProbeOptions) -> Answer<Asker
 impl MountServices {
     /// A MOUNT service of either version; their lists are the same.
     fn connect_mount(&self, options: &ProbeOptions) -> Answer<(Asker, Wrap)> {
-        match connect_found(&self.mount3, options) {
+        match connect_service(&self.mount3, options) {
             Ok(asker) => Ok((asker, Call::Mount3)),
-            Err(reason) => match connect_found(&self.mount1, options) {
+            Err(reason) => match connect_service(&self.mount1, options) {
                 Ok(asker) => Ok((asker, Call::Mount1)),
                 Err(_) => Err(reason),
             },
@@ -104,10 +104,10 @@ pub(super) fn list_exports(
     let (mut asker, wrap) = services.connect_mount(options)?;
     let mut exports = asker.call(&wrap(mount3::Call::Export), read_exports)?;
     let mut examiner = Examiner {
-        mount1: connect_found(&services.mount1, options),
-        mount3: connect_found(&services.mount3, options),
-        nfs2: connect_found(&services.nfs2, options),
-        nfs3: connect_found(&services.nfs3, options),
+        mount1: connect_service(&services.mount1, options),
+        mount3: connect_service(&services.mount3, options),
+        nfs2: connect_service(&services.nfs2, options),
+        nfs3: connect_service(&services.nfs3, options),
         conversation,
     };
     for export in exports.iter_mut().take(options.exports_max) {
@@ -143,10 +143,10 @@ pub(super) fn reach_export(
     options: &ProbeOptions,
 ) -> Answer<()> {
     let mut examiner = Examiner {
-        mount1: connect_found(&services.mount1, options),
-        mount3: connect_found(&services.mount3, options),
-        nfs2: connect_found(&services.nfs2, options),
-        nfs3: connect_found(&services.nfs3, options),
+        mount1: connect_service(&services.mount1, options),
+        mount3: connect_service(&services.mount3, options),
+        nfs2: connect_service(&services.nfs2, options),
+        nfs3: connect_service(&services.nfs3, options),
         conversation: &mut Err(NoAnswer::NotRequested("v3 and v2 come first")),
     };
     if services.nfs3.is_err() && services.nfs2.is_ok() {
@@ -261,7 +261,7 @@ impl Examiner<'_> {
             }
         })?;
         let found =
-            result.map_err(|status| NoAnswer::Status(status.spoken(ProtocolVersion::V3)))?;
+            result.map_err(|status| NoAnswer::Status(status.in_version(ProtocolVersion::V3)))?;
         Ok(Limits {
             read_bytes_max: found.read_bytes_max.into(),
             read_bytes_preferred: Some(found.read_bytes_preferred.into()),
@@ -284,7 +284,7 @@ impl Examiner<'_> {
                 }
             })?;
         let found =
-            result.map_err(|status| NoAnswer::Status(status.spoken(ProtocolVersion::V2)))?;
+            result.map_err(|status| NoAnswer::Status(status.in_version(ProtocolVersion::V2)))?;
         // The protocol only has its own fixed limit for the largest transfer.
         let bytes = found.transfer_bytes.min(nfs_proto::limits::V2_TRANSFER_BYTES_MAX).into();
         Ok(Limits {

@@ -33,7 +33,7 @@ pub(super) struct Liveness<'a> {
 
 impl<'a> Liveness<'a> {
     /// Watches the first service of a program that answered, if any.
-    pub(super) fn of(services: &[Service], program: u32, options: &'a ProbeOptions) -> Self {
+    pub(super) fn new(services: &[Service], program: u32, options: &'a ProbeOptions) -> Self {
         let mut known = None;
         for service in services {
             if let (Ok(_), Some(address), None) = (&service.null, service.address, known) {

@@ -80,7 +80,7 @@ impl Tls {
     }
 
     /// Trusts the authorities in a PEM file, or those that the system trusts.
-    pub fn trusting(authorities: Option<PathBuf>) -> Self {
+    pub fn with_authorities(authorities: Option<PathBuf>) -> Self {
         Self::new(TlsOptions { ca: authorities, ..TlsOptions::default() })
     }
 

@@ -234,7 +234,7 @@ impl Dialect {
             (Kind::COMPOUND, _) => compound_outcome(results),
             (Kind::Raw { .. }, _) => Ok(Ok(Outcome::Raw)),
         };
-        answer?.map_err(|status| CallError::Status(status.spoken(self.version)))
+        answer?.map_err(|status| CallError::Status(status.in_version(self.version)))
     }
 }
 

@@ -128,7 +128,7 @@ impl Session {
     /// # Errors
     /// [`StartError::Busy`] if no slot is free.
     pub fn start_call(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
-        let index = self.take_slot(now_ns, tag, Kind::of_call(call), call.procedure_id())?;
+        let index = self.take_slot(now_ns, tag, Kind::from_call(call), call.procedure_id())?;
         let slot = self.table.get_mut(index);
         slot.idempotent = false;
         call.encode(&mut Writer::new(&mut slot.header));

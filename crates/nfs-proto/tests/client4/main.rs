@@ -69,7 +69,7 @@ struct ReceivedCall {
 }
 
 impl ReceivedCall {
-    fn of(bytes: &[u8]) -> Self {
+    fn from_bytes(bytes: &[u8]) -> Self {
         let message = bytes[4..].to_vec();
         let len = u32::from_be_bytes(bytes[..4].try_into().unwrap()) & 0x7fff_ffff;
         assert_eq!(len as usize, message.len(), "one record of one fragment");
@@ -105,7 +105,7 @@ impl ReceivedCall {
 
 fn start(session: &mut Session, operation: &Operation<'_>) -> ReceivedCall {
     session.start(0, 1, operation).unwrap();
-    ReceivedCall::of(&send(session))
+    ReceivedCall::from_bytes(&send(session))
 }
 
 fn sequence_ok() -> OpResult<'static> {

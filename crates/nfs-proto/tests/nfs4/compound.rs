@@ -32,7 +32,7 @@ fn compound(minor: u32, ops: &[Op<'_>]) -> Vec<u8> {
 
 #[test]
 fn encodes_and_decodes_compound() {
-    let ops = [Op::Putfh { file: handle() }, Op::Getattr { request: Bitmap::of(&[1]) }];
+    let ops = [Op::Putfh { file: handle() }, Op::Getattr { request: Bitmap::from_numbers(&[1]) }];
     let bytes = compound(1, &ops);
     let golden = "00000003 74616700 00000001 00000002
         00000016 00000006 68616e64 6c650000  00000009 00000001 00000002";
@@ -147,7 +147,7 @@ fn a_reply_can_be_without_results() {
 #[test]
 fn returns_requested_available_attributes() {
     let attributes = Attributes { size: Some(5), mode: Some(0o644), ..Attributes::default() };
-    let requested = Bitmap::of(&[attribute::SIZE, attribute::FILEID]);
+    let requested = Bitmap::from_numbers(&[attribute::SIZE, attribute::FILEID]);
     let mut out = Vec::new();
     let mut reply = ReplyBuilder::new(&mut out, b"");
     reply.getattr_ok(&attributes, requested);

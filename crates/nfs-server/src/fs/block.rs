@@ -143,7 +143,7 @@ impl DataPiece {
     }
 
     /// Takes the part `[start, end)` of a block; the caller keeps it within `Block::len`.
-    pub(super) fn of(block: &Arc<Block>, start: usize, end: usize) -> Self {
+    pub(super) fn from_block(block: &Arc<Block>, start: usize, end: usize) -> Self {
         debug_assert!(start <= end && end <= block.len());
         Self::Stored(Arc::clone(block), start as u32, end as u32)
     }

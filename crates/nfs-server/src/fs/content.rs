@@ -210,7 +210,7 @@ impl FileContent {
             && start < block.len()
         {
             position = end.min(block.len());
-            out.push(DataPiece::of(block, start, position));
+            out.push(DataPiece::from_block(block, start, position));
         }
         if position < end {
             out.push(DataPiece::zeros(end - position));

@@ -293,7 +293,7 @@ impl Body {
     fn sizes(&self) -> (u64, u64) {
         match self {
             Self::Regular(content) => (content.size(), content.used_bytes()),
-            Self::Directory(directory) => (directory.shown_bytes(), directory.used_bytes()),
+            Self::Directory(directory) => (directory.reported_bytes(), directory.used_bytes()),
             Self::Symlink(target) => (target.len() as u64, target.len() as u64),
             Self::Special => (0, 0),
         }

@@ -52,7 +52,7 @@ pub(crate) fn registrations(
             registered.push(Registered {
                 program,
                 version,
-                netid: NetId::of(transport == Transport::Udp, address.ip()),
+                netid: NetId::from_address(transport == Transport::Udp, address.ip()),
                 port: address.port(),
                 address: UniversalAddress::new(*address),
             });

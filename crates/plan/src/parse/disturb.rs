@@ -119,7 +119,7 @@ fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
     let kind = one.fault;
     let (lasts, steps) = (one.lasts_ms > 0, one.by_ms != 0);
     let is_step = kind == FaultKind::ClockStep;
-    if kind.lasts() && !lasts {
+    if kind.is_lasting() && !lasts {
         let fault = Fault::new(format!("it does not say how long {kind} lasts"));
         return Err(fault.hint("`for`, such as `for 30s` of a flag and `for = \"30s\"` of a plan"));
     }

@@ -69,7 +69,7 @@ pub(crate) fn parse<'a>(text: &PlanText<'a>) -> Result<Spanned<DeTable<'a>>, Pla
     let what = format!("not TOML: {}", error.message().trim().replace('\n', "; "));
     match error.span() {
         Some(span) => {
-            let line = shown_line(text.text, &span);
+            let line = excerpt_line(text.text, &span);
             Err(Fault::new(format!("{what}{line}")).at(text.place_of(&span)))
         }
         None => Err(Fault::new(what).at(PlanPosition::Whole)),
@@ -77,7 +77,7 @@ pub(crate) fn parse<'a>(text: &PlanText<'a>) -> Result<Spanned<DeTable<'a>>, Pla
 }
 
 /// Returns the offending line, so that the error shows the value as well.
-fn shown_line(text: &str, span: &Range<usize>) -> String {
+fn excerpt_line(text: &str, span: &Range<usize>) -> String {
     let begin = line_start(&text[..char_start(text, span.start)]);
     let line = text[begin..].lines().next().unwrap_or_default().trim();
     if line.is_empty() { String::new() } else { format!(" in `{}`", shortened(line)) }

@@ -19,7 +19,7 @@ use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::hosts::{PlannedHost, UsedFrom};
 use crate::syntax::lab::LabArg;
 use crate::syntax::limits;
-use crate::syntax::text::either;
+use crate::syntax::text::join_with_or;
 
 /// Keys of a `[[target]]` that is set up on hosts.
 pub(crate) const LAB_KEYS: [&str; 11] = [
@@ -305,7 +305,7 @@ pub(crate) fn refuse_lab_keys(table: &Table<'_>) -> Result<(), PlanError> {
     match table.first_field(&LAB_KEYS) {
         Some(field) => {
             let fault = Fault::new("is only for a target with `server`");
-            let hint = format!("{} belong to a target that we set up", either(&LAB_KEYS));
+            let hint = format!("{} belong to a target that we set up", join_with_or(&LAB_KEYS));
             Err(field.error(fault.hint(hint)))
         }
         None => Ok(()),

@@ -152,7 +152,7 @@ const LISTED_MAX: usize = 20;
 pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
     let mut here = Vec::new();
     for doc in reference() {
-        if section.holds(doc) {
+        if section.may_contain(doc) {
             here.push(doc.key);
         }
     }

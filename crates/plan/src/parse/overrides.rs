@@ -19,7 +19,7 @@ use crate::syntax::limits;
 use crate::syntax::raw::{RawPlan, RawWorkload, Scale};
 use crate::syntax::repetition::RawRepetition;
 use crate::syntax::target::TargetArg;
-use crate::syntax::text::either;
+use crate::syntax::text::join_with_or;
 
 /// Values of flags; empty and `None` keep the plan's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -251,7 +251,8 @@ impl RawPlan {
         self.workloads.retain(|workload| kinds.contains(&workload.kind.value));
         for kind in kinds {
             if !self.workloads.iter().any(|workload| workload.kind.value == kind) {
-                self.workloads.push(RawWorkload::usual(kind, PlanPosition::Flag("--workload")));
+                self.workloads
+                    .push(RawWorkload::with_defaults(kind, PlanPosition::Flag("--workload")));
             }
         }
         Ok(())
@@ -307,7 +308,7 @@ impl RawPlan {
             }
         }
         Fault::new(format!("`{}` fits no target of this plan", names.join(",")))
-            .hint(format!("write {}", either(&fitting)))
+            .hint(format!("write {}", join_with_or(&fitting)))
             .at(PlanPosition::Flag("--backend"))
     }
 }

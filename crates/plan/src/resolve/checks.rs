@@ -298,7 +298,7 @@ fn check_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
 
 /// Like [`check_server`] for an op mix, whose file set follows from its rate.
 fn check_mix_on_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
-    let set = OpMixSet::of(run);
+    let set = OpMixSet::new(run);
     // Sizes are powers of two; appends may double a file's last block.
     let (files, bytes) = set.totals();
     let inodes = files + u64::from(set.directories()) + u64::from(set.links());

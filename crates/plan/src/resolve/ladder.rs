@@ -147,7 +147,7 @@ impl RawPlan {
 
     /// Returns the one workload that moves data.
     fn stream(&self) -> RawWorkload {
-        let mut stream = RawWorkload::usual(Workload::Stream, PlanPosition::Whole);
+        let mut stream = RawWorkload::with_defaults(Workload::Stream, PlanPosition::Whole);
         for workload in &self.workloads {
             if workload.kind.value == Workload::Stream {
                 stream = RawWorkload { targets: None, backends: None, ..workload.clone() };
@@ -241,7 +241,7 @@ fn move_level(from: &mut Settings, setting: Setting, found: &mut Option<Vec<Loca
 
 impl Layers {
     fn add(&mut self, layer: Layer, name: &str, what: TargetArg) {
-        self.add_like(layer, name, RawTarget::usual(what));
+        self.add_like(layer, name, RawTarget::with_defaults(what));
     }
 
     fn add_like(&mut self, layer: Layer, name: &str, like: RawTarget) {
@@ -262,7 +262,7 @@ impl Layers {
         }
         let mut what = match own {
             Some(address) => TargetArg::Nfs(address),
-            None => TargetArg::faultless(like.user.clone()),
+            None => TargetArg::without_faults(like.user.clone()),
         };
         if let Some(settings) = what.settings_mut() {
             for setting in Setting::OF_TARGETS {
@@ -407,7 +407,7 @@ fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTar
 
 /// Plans empty calls on all layers that have calls, to measure the round trip.
 fn empty_calls(layers: &Layers) -> RawWorkload {
-    let mut calls = RawWorkload::usual(Workload::OpMix, PlanPosition::Whole);
+    let mut calls = RawWorkload::with_defaults(Workload::OpMix, PlanPosition::Whole);
     OWN_MIX.clone_into(&mut calls.mix.name);
     calls.mix.shares = vec![(OpKind::Null, 10_000)];
     let mut names = Vec::new();

@@ -15,7 +15,7 @@ use crate::resolve::lab;
 use crate::resolve::placement;
 use crate::resolve::server::ServerPlan;
 use crate::resolve::surroundings::Surroundings;
-use crate::resolve::thin::thin;
+use crate::resolve::thin::select_covering;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::limits::RUNS_MAX;
@@ -92,7 +92,7 @@ pub(crate) fn multiply(
     }
     let all = runs.len();
     if let Some(scale) = raw.scale {
-        runs = thin(runs, &starts, scale.runs_kept(all));
+        runs = select_covering(runs, &starts, scale.runs_kept(all));
     }
     let thinned = all - runs.len();
     Ok(Matrix { runs, without_effect, thinned })
@@ -136,15 +136,15 @@ impl UsedSettings {
 
     /// Returns a warning for each setting that was written and has no effect on any run.
     fn list_unused(&self, raw: &RawPlan) -> Vec<PlanError> {
-        let mut unused = self.unused_of(raw, &raw.factors, &Source::Factors);
+        let mut unused = self.unused_settings(raw, &raw.factors, &Source::Factors);
         for target in &raw.targets {
             if let Some(settings) = target.what.settings() {
                 let source = Source::Target(target.name.value.clone());
-                unused.extend(self.unused_of(raw, settings, &source));
+                unused.extend(self.unused_settings(raw, settings, &source));
             }
         }
         for (number, workload) in raw.workloads.iter().enumerate() {
-            unused.extend(self.unused_of(raw, &workload.settings, &Source::Workload(number)));
+            unused.extend(self.unused_settings(raw, &workload.settings, &Source::Workload(number)));
         }
         for warning in &mut unused {
             warning.source_name.clone_from(&raw.source_name);
@@ -152,7 +152,12 @@ impl UsedSettings {
         unused
     }
 
-    fn unused_of(&self, raw: &RawPlan, settings: &Settings, source: &Source) -> Vec<PlanError> {
+    fn unused_settings(
+        &self,
+        raw: &RawPlan,
+        settings: &Settings,
+        source: &Source,
+    ) -> Vec<PlanError> {
         let mut unused = Vec::new();
         for setting in Setting::ALL {
             let Some([first, ..]) = settings.get(setting) else { continue };
@@ -245,7 +250,7 @@ fn base_run(
     };
     run.placement.hosts = target.used_from.agents(around).to_vec();
     run.placement.of_job = target.used_from == UsedFrom::Job;
-    lab::aim(&mut run);
+    lab::derive_fields(&mut run);
     run
 }
 
@@ -267,7 +272,7 @@ pub(crate) fn product(
             }
             for level in levels(setting, &run) {
                 let mut next = run.clone();
-                lab::put(setting, &mut next, level);
+                lab::set_level(setting, &mut next, level);
                 longer.push(next);
             }
             if longer.len() > RUNS_MAX {

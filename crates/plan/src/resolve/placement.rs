@@ -81,7 +81,7 @@ pub(crate) fn check(
 }
 
 /// Updates everything that follows from the path of the data and the number of client hosts.
-pub(crate) fn aim(run: &mut RunSpec) {
+pub(crate) fn derive_fields(run: &mut RunSpec) {
     if let Some(most) = run.placement.agents_per_host {
         run.placement.hosts.retain(|host| host.name_and_slot().1 <= most);
     }

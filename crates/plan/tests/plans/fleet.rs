@@ -122,7 +122,7 @@ fn uses_hosts_of_job() {
     let expected = "p.toml:8:8: hosts: `n` is used from the hosts of a job, and this is none \
                     (hint: start it by a launcher; `dfsbench run --help` names them)";
     assert_eq!(alone, expected);
-    let job = Some(vec![Host::here("node7"), Host::here("node9")]);
+    let job = Some(vec![Host::local("node7"), Host::local("node9")]);
     let in_job = Surroundings { job, ..around() };
     let plan = Plan::resolve(&raw, &in_job).unwrap();
     let all: Vec<_> = plan.runs.iter().map(working).collect();

@@ -152,13 +152,13 @@ impl Driver<'_> {
         idle.job.start = Some(start);
         match self.fill(&mut idle.job, &step) {
             Ok(()) => {
-                self.recorder.issue(&step);
+                self.recorder.record_issue(&step);
                 self.send(idle);
             }
             Err(refusal) => {
                 self.idle.push(idle);
                 if matches!(refusal, StepRefusal::Gone) {
-                    self.recorder.issue(&step);
+                    self.recorder.record_issue(&step);
                     self.recorder.start(&start, now_ns);
                     let Start { scheduled_ns, .. } = start;
                     let times = Times { scheduled_ns, started_ns: now_ns, done_ns: now_ns };

@@ -172,7 +172,7 @@ fn describe_same(sheet: &Sheet<'_>, group: &SharedDrop<'_>, all: usize) -> Strin
     let between = format!("between {} and {}", show_size(below), show_size(above));
     let cache = describe_cache(&fall);
     let explained = memory::explain(sheet, one, &fall);
-    let rate = |per_s| Rate::of_pass(one.pass, per_s);
+    let rate = |per_s| Rate::for_pass(one.pass, per_s);
     if let [fall] = group.falls.as_slice() {
         let place = if all > 1 { format!(" ({})", one.place) } else { String::new() };
         let (before, after) = (rate(fall.per_s.0), rate(fall.per_s.1));

@@ -97,7 +97,7 @@ pub fn list(campaigns: &[ListedCampaign], format: Format, screen: Screen) -> Str
 }
 
 /// Shows the details of one campaign for a terminal. The text ends with a newline.
-pub fn about(
+pub fn describe_campaign(
     listed: &ListedCampaign,
     remarks: &[CampaignNote],
     campaign: &Campaign,
@@ -152,7 +152,7 @@ pub fn about(
     text
 }
 
-/// Returns the details of [`about`] as JSON.
+/// Returns the details of [`describe_campaign`] as JSON.
 pub fn about_json(
     listed: &ListedCampaign,
     remarks: &[CampaignNote],

@@ -249,7 +249,7 @@ pub(crate) fn clients(sheet: &Sheet<'_>) -> Vec<String> {
             fairness.index
         ));
     }
-    load::first(lines)
+    load::keep_first_lines(lines)
 }
 
 fn describe_client(row: &Row<'_>, share: &ClientShare) -> String {
@@ -277,11 +277,11 @@ pub(crate) fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
             ));
         }
     }
-    load::first(lines)
+    load::keep_first_lines(lines)
 }
 
 /// Counts the rows that share a caveat, apart from the one whose evidence is shown.
-pub(crate) fn others(rows: usize) -> String {
+pub(crate) fn count_others(rows: usize) -> String {
     match rows {
         0 | 1 => String::new(),
         2 => " (and 1 more result)".to_owned(),

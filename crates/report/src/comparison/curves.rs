@@ -164,7 +164,7 @@ impl CurvePair {
         let (first, second) = (&before.named.curve, &after.named.curve);
         Self {
             name: before.named.name.clone(),
-            compared: CurvesCompared::of(first, second, rules.effect),
+            compared: CurvesCompared::new(first, second, rules.effect),
             curves: [first.clone(), second.clone()],
             differing,
             bounds: [rules.bound(Measure::Rate), time_bound],

@@ -284,7 +284,7 @@ pub(super) fn pair_rows(
                 match nearest_row(row, near, &ignored, by) {
                     None => "only before".to_owned(),
                     Some((nearest, names)) => {
-                        let settings = |row: &KeyedRow| select_by(row, &names);
+                        let settings = |row: &KeyedRow| format_selection(row, &names);
                         pairing = settings(row).zip(settings(nearest)).map(<[String; 2]>::from);
                         format!("only before ({})", describe_nearest(row, nearest, &names))
                     }
@@ -367,7 +367,7 @@ fn describe_nearest(row: &KeyedRow, nearest: &KeyedRow, names: &[&str]) -> Strin
 
 /// Settings of a row as an argument of `--where`; `None` if it lacks one, or if a value contains a
 /// comma.
-fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
+fn format_selection(row: &KeyedRow, names: &[&str]) -> Option<String> {
     let mut settings = Vec::new();
     for name in names {
         let value = row.settings.get(name)?;
@@ -376,7 +376,7 @@ fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
         }
         settings.push(((*name).to_owned(), value.clone()));
     }
-    Some(super::where_values(&settings))
+    Some(super::format_where(&settings))
 }
 
 /// Explains that several rows match, and how they differ.

@@ -65,14 +65,14 @@ fn describe_unchanged(compared: &CampaignComparison, figures: &[ChangedMeasure<'
     let mut open = figures.to_vec();
     open.retain(|(_, figure)| is_open(figure));
     let reach = |figure: &ComparedFigure| {
-        let (lo, hi) = figure.comparison.possible();
+        let (lo, hi) = figure.comparison.possible_ratios();
         hi / lo
     };
     open.sort_by(|(_, one), (_, other)| reach(other).total_cmp(&reach(one)));
     let Some((pair, figure)) = open.first() else {
         return format!("No difference: all {all} are within {margin} of their old values.");
     };
-    let (lo, hi) = figure.comparison.possible();
+    let (lo, hi) = figure.comparison.possible_ratios();
     let equal = match figures.len() - open.len() {
         0 => String::new(),
         equal => format!(" {equal} of {all} are within {margin} of their old values."),

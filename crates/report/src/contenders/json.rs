@@ -107,7 +107,7 @@ fn part_of<'a>(work: &'a Work<'_>, baseline: usize) -> WorkPart<'a> {
         };
         let rate = row.judged.rate.as_ref();
         let interval = rate.and_then(stats::Summary::confidence_interval);
-        let (ratio, is_apart) = match work.standing(number, baseline) {
+        let (ratio, is_apart) = match work.compare_to_baseline(number, baseline) {
             BaselineRatio::Baseline => (Some(1.0), false),
             BaselineRatio::Ratio { ratio, is_apart, .. } => (Some(ratio), is_apart),
             BaselineRatio::Missing => (None, false),

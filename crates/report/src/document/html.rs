@@ -42,7 +42,7 @@ pub(crate) fn page(document: &Document, footer: &str) -> String {
         main { (body(document)) }
         footer { (footer) }
     };
-    Frame { title: &document.title, served: None }.around(&page)
+    Frame { title: &document.title, served: None }.render_page(&page)
 }
 
 /// Section that keyboard users skip to: the results or, without any, the answer.

@@ -102,7 +102,7 @@ struct RatioAxis {
 
 impl RatioAxis {
     fn new(effects: &Effects) -> Self {
-        Self { reach: effects.reach() }
+        Self { reach: effects.largest_ratio() }
     }
 
     /// Position of a ratio in percent of the width, clamped to the picture.

@@ -23,7 +23,7 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     lines.truncate(LINES_MAX);
     let counters = HostActivity::columns_of(watched.into_iter());
     let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
-    for head in HostActivity::heads(&counters) {
+    for head in HostActivity::headings(&counters) {
         columns.push(Column::new(head, Role::Number));
     }
     let mut rows = Vec::new();

@@ -106,7 +106,7 @@ fn measure_row(layer: Layer, row: &Row<'_>) -> Option<MeasuredLayer> {
             && let Some(wait) = result.scope.processor_wait
         {
             waiting = waiting_share(waits, wait, result.client_cpu_ns);
-            held = wait.held_share();
+            held = wait.throttled_share();
         }
         measured.times_ns.push(1e9 * at_once / point.per_s);
         measured.waits.push(waiting);

@@ -73,10 +73,12 @@ fn describe_search(searched: &FinishedSearch<'_>, request: &RampRequest) -> Stri
     // makes the results less certain.
     let found = searched.search.found();
     let mut parts = vec![describe_break(searched, request)];
-    if let (Some(borne), Some((load, _))) = (found.borne, found.gave_in) {
-        let mut supports = format!("it supports {}", request.describe_load(borne));
+    if let (Some(heaviest_good), Some((load, _))) = (found.heaviest_good, found.lightest_bad) {
+        let mut supports = format!("it supports {}", request.describe_load(heaviest_good));
         if request.is_of_rate() && searched.search.next().is_none() {
-            let percent = three_digits(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0);
+            let percent = three_digits(
+                f64::from(load - heaviest_good) / f64::from(heaviest_good.max(1)) * 100.0,
+            );
             supports = format!("{supports}, so that the highest load is known to {percent} %");
         }
         parts.push(supports);
@@ -96,7 +98,7 @@ fn describe_search(searched: &FinishedSearch<'_>, request: &RampRequest) -> Stri
         ));
     }
     // If nothing broke, the first part already says this.
-    if let (Some(from), Some(_)) = (found.unsure_from, found.gave_in) {
+    if let (Some(from), Some(_)) = (found.unsure_from, found.lightest_bad) {
         parts.push(format!(
             "from {} on this host was short of CPU time (client-saturated or processor-contention), \
              so the results say nothing about the server",
@@ -124,12 +126,12 @@ fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
 /// Describes the load at which the server gave in, and how.
 fn describe_break(searched: &FinishedSearch<'_>, request: &RampRequest) -> String {
     let found = searched.search.found();
-    match found.gave_in {
+    match found.lightest_bad {
         _ if searched.search.next().is_some() => {
             "the search was stopped before it was complete".to_owned()
         }
         None => {
-            let heaviest = request.describe_load(found.borne.unwrap_or(request.max));
+            let heaviest = request.describe_load(found.heaviest_good.unwrap_or(request.max));
             match found.unsure_from {
                 None => format!("supports {heaviest}, the largest load that was allowed"),
                 Some(from) => format!(
@@ -168,7 +170,7 @@ fn describe_break(searched: &FinishedSearch<'_>, request: &RampRequest) -> Strin
             Nanos(to_ns)
         ),
         Some((load, ServerFailure::Broken)) => {
-            let (word, why) = match searched.trouble() {
+            let (word, why) = match searched.failure() {
                 Some(trouble) if trouble.hangs => ("hangs", trouble.reason.as_str()),
                 Some(trouble) => ("fails", trouble.reason.as_str()),
                 None => ("fails", "a trial failed"),
@@ -195,8 +197,8 @@ fn pass_name(searched: &FinishedSearch<'_>, number: usize) -> &'static str {
 fn format_rate(searched: &FinishedSearch<'_>, load: u32, number: usize) -> String {
     let Some(pass) = searched_pass(searched, number) else { return String::new() };
     match searched.search.figure(load, number) {
-        Some(figure) => Rate::of_pass(pass, figure.per_s).to_string(),
-        None => Rate::of_pass(pass, 0.0).to_string(),
+        Some(figure) => Rate::for_pass(pass, figure.per_s).to_string(),
+        None => Rate::for_pass(pass, 0.0).to_string(),
     }
 }
 
@@ -291,7 +293,7 @@ fn outcome_cells(tried: &SearchTrial<'_>) -> [String; 3] {
                 }
                 _ => "served".to_owned(),
             };
-            [Rate::of_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), outcome]
+            [Rate::for_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), outcome]
         }
     }
 }
@@ -316,11 +318,11 @@ fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
     let found = searched.search.found();
     // The names of these members are those of the first release.
     let (mut gave_in_at, mut way, mut reason, mut hangs) = (None, None, None, false);
-    if let Some(trouble) = searched.trouble() {
+    if let Some(trouble) = searched.failure() {
         reason = Some(trouble.reason.as_str());
         hangs = trouble.hangs;
     }
-    if let Some((load, how)) = found.gave_in {
+    if let Some((load, how)) = found.lightest_bad {
         gave_in_at = Some(load);
         way = Some(match how {
             ServerFailure::Degraded { .. } => "throughput-falls",
@@ -338,9 +340,9 @@ fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
         Some(Recovery::Never { for_ms }) => json!({ "kind": "never", "for_ms": for_ms }),
         None => Value::Null,
     };
-    let known_to_percent = match (found.borne, found.gave_in) {
-        (Some(borne), Some((load, _))) => {
-            Some(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0)
+    let known_to_percent = match (found.heaviest_good, found.lightest_bad) {
+        (Some(heaviest_good), Some((load, _))) => {
+            Some(f64::from(load - heaviest_good) / f64::from(heaviest_good.max(1)) * 100.0)
         }
         _ => None,
     };
@@ -352,7 +354,7 @@ fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
         "name": name,
         "is_known": searched.search.next().is_none(),
         "known_to_percent": known_to_percent,
-        "borne": found.borne,
+        "borne": found.heaviest_good,
         "gave_in_at": gave_in_at,
         "way": way,
         "reason": reason,

@@ -11,7 +11,7 @@ use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
 use stats::soak::{
     DataState, Effect, FailedOps, ReadBack, SegmentCounts, SegmentFinding, SoakResult, Verdict,
-    soaked,
+    judge_soak,
 };
 
 use super::QuestionAnswer;
@@ -26,7 +26,7 @@ pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     if let Some(run) = campaign.runs.first() {
         (trials, leases) = (&run.trials, leases_of(&run.spec));
     }
-    let soaked = soaked(soak, trials);
+    let soaked = judge_soak(soak, trials);
     let mut sentences = vec![describe_verdict(&soaked)];
     for effect in &soaked.effects {
         sentences.push(describe_effect(effect, leases));
@@ -59,7 +59,7 @@ fn describe_verdict(soaked: &SoakResult) -> String {
     );
     match soaked.verdict {
         Verdict::Survives => {
-            format!("It survives: {lasted}; no op failed, and {}.", what_became(soaked))
+            format!("It survives: {lasted}; no op failed, and {}.", describe_data_state(soaked))
         }
         Verdict::LosesData => match first_lost_block(soaked) {
             Some(SegmentFinding { segment, finding }) => format!(
@@ -79,15 +79,15 @@ fn describe_verdict(soaked: &SoakResult) -> String {
             if let Some(failure) = &soaked.failure {
                 why = failure.lines().next().unwrap_or(why);
             }
-            format!("It does NOT RECOVER: {why}; {} ({lasted}).", what_became(soaked))
+            format!("It does NOT RECOVER: {why}; {} ({lasted}).", describe_data_state(soaked))
         }
         Verdict::FailsOps => format!(
             "It FAILS OPS: {}; {} ({lasted}).",
             counted(soaked.failed() as usize, "op"),
-            what_became(soaked)
+            describe_data_state(soaked)
         ),
         Verdict::CantTell => {
-            let (why, became) = (explain_unknown(soaked), what_became(soaked));
+            let (why, became) = (explain_unknown(soaked), describe_data_state(soaked));
             format!("The soak is INCONCLUSIVE: {why}; {became} ({lasted}).")
         }
     }
@@ -99,7 +99,7 @@ fn first_lost_block(soaked: &SoakResult) -> Option<&SegmentFinding> {
 }
 
 /// Describes the state of the data, as far as it was verified.
-fn what_became(soaked: &SoakResult) -> String {
+fn describe_data_state(soaked: &SoakResult) -> String {
     let ReadBack { bytes, files } = soaked.read_back;
     let read_back = match (bytes, files) {
         (0, _) => "nothing was read back".to_owned(),
@@ -155,7 +155,7 @@ fn describe_finding(segment: u64, finding: &Finding) -> String {
 fn leases_of(run: &RunSpec) -> u32 {
     // A killed client cannot return its leases (RFC 7530, 9.5), so the server keeps them until they
     // expire. Versions 2 and 3 have none.
-    let is_v4 = run.backend.can(Ability::SpeakNfs) && run.nfs().version >= NfsVersion::V4_0;
+    let is_v4 = run.backend.has_ability(Ability::SpeakNfs) && run.nfs().version >= NfsVersion::V4_0;
     let clients = if run.clients == 0 { run.all_workers() } else { run.clients };
     if is_v4 { clients / run.agents().max(1) } else { 0 }
 }

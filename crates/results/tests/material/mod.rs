@@ -45,7 +45,7 @@ pub fn nfs() -> Target {
             sec: Sec::Sys,
             groups: vec![4, 24],
             resvport: true,
-            ..Identity::of(1000, u32::MAX)
+            ..Identity::new(1000, u32::MAX)
         },
         tls: Box::new(TlsOptions {
             ca: Some("/etc/ca.pem".into()),
@@ -93,8 +93,8 @@ pub fn hosts() -> Vec<HostResult> {
         end_ns: 1_000_000_000,
         error_ns: 40_000,
         cpu_ns: 5,
-        times: ClientTimes::of(&histogram(&[1, 50, 1_000_000])),
-        response_times: ClientTimes::of(&histogram(&[2, 60, 2_000_000])),
+        times: ClientTimes::from_histogram(&histogram(&[1, 50, 1_000_000])),
+        response_times: ClientTimes::from_histogram(&histogram(&[2, 60, 2_000_000])),
     };
     vec![host, HostResult::default()]
 }

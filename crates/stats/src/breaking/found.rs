@@ -66,9 +66,9 @@ pub enum Recovery {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakingPoint {
     /// The heaviest good load below the bad one.
-    pub borne: Option<u32>,
+    pub heaviest_good: Option<u32>,
     /// The lightest bad load, and how the server failed.
-    pub gave_in: Option<(u32, ServerFailure)>,
+    pub lightest_bad: Option<(u32, ServerFailure)>,
     /// Whether the server recovered; `None` if there was no lighter load or no trial to check with.
     pub recovery: Option<Recovery>,
     /// For each pass, the load beyond which more load gained nothing.

@@ -45,7 +45,7 @@ fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (BreakingPoin
 /// trials per search.
 fn false_alarms(scatter: f64) -> (usize, usize) {
     let all: Vec<_> = (0..SEARCHES).map(|seed| searched(seed, scatter, |_| 1_000.0)).collect();
-    let wrong = all.iter().filter(|(found, _)| found.gave_in.is_some()).count();
+    let wrong = all.iter().filter(|(found, _)| found.lightest_bad.is_some()).count();
     (wrong, all.iter().map(|(_, tried)| tried).sum::<usize>() / all.len())
 }
 
@@ -56,7 +56,7 @@ fn found(scatter: f64, share: f64) -> (usize, usize) {
     for seed in 0..SEARCHES {
         let from = 20 + (seed % 200) as u32;
         let rate = |load| if load < from { 1_000.0 } else { 1_000.0 * share };
-        let at = searched(seed, scatter, rate).0.gave_in.map_or(u32::MAX, |(load, _)| load);
+        let at = searched(seed, scatter, rate).0.lightest_bad.map_or(u32::MAX, |(load, _)| load);
         right += usize::from(at == from);
         above += usize::from(at > from + from / 10);
     }

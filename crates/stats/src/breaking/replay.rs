@@ -46,15 +46,15 @@ pub struct SearchTrial<'a> {
 impl FinishedSearch<'_> {
     /// Returns why the trial failed at the load that broke the server, or else at the lighter one
     /// alternated with it.
-    pub fn trouble(&self) -> Option<&TrialFailure> {
-        let (gave_in, _) = self.search.found().gave_in?;
+    pub fn failure(&self) -> Option<&TrialFailure> {
+        let (lightest_bad, _) = self.search.found().lightest_bad?;
         let mut of_turn = None;
         for tried in &self.tried {
             let TrialOutcome::Broken(trouble) = &tried.outcome else { continue };
-            if tried.load == gave_in {
+            if tried.load == lightest_bad {
                 return Some(trouble);
             }
-            if matches!(tried.purpose, Purpose::Turn { load, .. } if load == gave_in) {
+            if matches!(tried.purpose, Purpose::Turn { load, .. } if load == lightest_bad) {
                 of_turn = of_turn.or(Some(trouble));
             }
         }
@@ -81,7 +81,7 @@ pub fn replay<'a>(campaign: &'a Campaign, limits: &RampRequest) -> Vec<FinishedS
             searches.push(FinishedSearch { search: Search::new(limits.into()), tried: Vec::new() });
         }
         let Some(FinishedSearch { search, tried }) = searches.last_mut() else { continue };
-        let outcome = TrialOutcome::of(&run.spec, trial);
+        let outcome = TrialOutcome::from_trial(&run.spec, trial);
         let purpose = search.purpose();
         tried.push(SearchTrial { load, purpose, run, trial, outcome: outcome.clone() });
         search.handle_outcome(outcome, trial.started_unix_ms);

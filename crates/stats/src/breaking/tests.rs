@@ -44,7 +44,11 @@ fn finds_breaking_load_exactly() {
             load => rates(f64::from(load)),
         });
         let broken = Some((limit, ServerFailure::Broken));
-        assert_eq!((found.borne, found.gave_in), (Some(limit - 1), broken), "{tried:?}");
+        assert_eq!(
+            (found.heaviest_good, found.lightest_bad),
+            (Some(limit - 1), broken),
+            "{tried:?}"
+        );
         assert_eq!(found.recovery, AT_ONCE);
         assert!(tried.len() < 32, "{tried:?}");
     }
@@ -59,12 +63,15 @@ fn stops_loading_unrecovered_server() {
     });
     // Recovery is checked for five seconds.
     assert_eq!(tried, [1, 2, 4, 8, 16, 32, 64, 1, 1, 1, 1, 1, 1]);
-    assert_eq!((found.borne, found.gave_in), (Some(32), Some((64, ServerFailure::Broken))));
+    assert_eq!(
+        (found.heaviest_good, found.lightest_bad),
+        (Some(32), Some((64, ServerFailure::Broken)))
+    );
     assert_eq!(found.recovery, Some(Recovery::Never { for_ms: 5_000 }));
     // If the lightest load breaks the server, there is no lighter one.
     let (found, tried) = searched(9, |_| broken());
     let at_once = Some((1, ServerFailure::Broken));
-    assert_eq!((found.borne, found.gave_in, tried), (None, at_once, vec![1]));
+    assert_eq!((found.heaviest_good, found.lightest_bad, tried), (None, at_once, vec![1]));
     assert_eq!(found.recovery, None);
 }
 
@@ -79,7 +86,10 @@ fn reports_recovery_time() {
         if is_dead { broken() } else { rates(1.0) }
     });
     assert_eq!(tried, [1, 2, 4, 1, 1, 1, 3, 1, 1, 1, 3, 1, 1, 1]);
-    assert_eq!((found.borne, found.gave_in), (Some(2), Some((3, ServerFailure::Broken))));
+    assert_eq!(
+        (found.heaviest_good, found.lightest_bad),
+        (Some(2), Some((3, ServerFailure::Broken)))
+    );
     assert_eq!(found.recovery, Some(Recovery::Back { from_ms: 1_000, to_ms: 2_000 }));
     // A server that keeps working, but not as before.
     let mut is_ill = false;
@@ -87,7 +97,7 @@ fn reports_recovery_time() {
         is_ill |= load >= 3;
         if load >= 3 { broken() } else { rates(if is_ill { 10.0 } else { 100.0 }) }
     });
-    assert_eq!(found.gave_in, Some((3, ServerFailure::Broken)));
+    assert_eq!(found.lightest_bad, Some((3, ServerFailure::Broken)));
     assert_eq!(found.recovery, Some(Recovery::Impaired { for_ms: 5_000 }));
 }
 
@@ -96,14 +106,14 @@ fn detects_exploding_response_times() {
     let at = |p99_ns| TrialOutcome::Figures(vec![Some(LoadFigure { p99_ns, ..figure(100.0) })]);
     // In a closed loop, response times may grow with the number of clients.
     let (found, _) = searched(64, |load| at(u64::from(load) * 15_000_000));
-    assert_eq!(found.gave_in, None);
+    assert_eq!(found.lightest_bad, None);
     let far = |load: u32| if load < 20 { 2_000_000 } else { 900_000_000 };
     let (found, _) = searched(64, |load| at(far(load)));
     let slow = ServerFailure::Slow { pass: 0, from_ns: 2_000_000, to_ns: 900_000_000, turns: 3 };
-    assert_eq!((found.borne, found.gave_in), (Some(19), Some((20, slow))));
+    assert_eq!((found.heaviest_good, found.lightest_bad), (Some(19), Some((20, slow))));
     // A tenth of a millisecond is too short as a reference.
     let (found, _) = searched(64, |load| at(if load < 20 { 10_000 } else { 9_000_000 }));
-    assert_eq!(found.gave_in, None);
+    assert_eq!(found.lightest_bad, None);
 }
 
 #[test]
@@ -125,13 +135,13 @@ fn narrows_rate_to_two_percent() {
             search.handle_outcome(TrialOutcome::Figures(vec![Some(figure)]), trials * 1_000);
         }
         let found = search.found();
-        let Some((gave_in, ServerFailure::Behind { .. })) = found.gave_in else {
+        let Some((lightest_bad, ServerFailure::Behind { .. })) = found.lightest_bad else {
             panic!("{found:?}")
         };
-        let borne = found.borne.unwrap();
-        assert!(gave_in - borne <= borne / 50, "{limit}: {found:?}");
+        let heaviest_good = found.heaviest_good.unwrap();
+        assert!(lightest_bad - heaviest_good <= heaviest_good / 50, "{limit}: {found:?}");
         // It completes 95 % of slightly more than its capacity.
-        assert!(borne <= limit * 106 / 100 && gave_in >= limit, "{limit}: {found:?}");
+        assert!(heaviest_good <= limit * 106 / 100 && lightest_bad >= limit, "{limit}: {found:?}");
         assert_eq!(found.saturated_from, [None]);
         assert!(trials < 35, "{limit}: {trials} trials");
     }
@@ -145,9 +155,9 @@ fn does_not_sustain_unmet_load() {
         TrialOutcome::Figures(vec![Some(LoadFigure { offered_share: share, ..figure(per_s) })])
     });
     // 300 of 315 are 95.2 %, 300 of 316 are less than 95 %.
-    assert_eq!(found.borne, Some(315), "{tried:?}");
+    assert_eq!(found.heaviest_good, Some(315), "{tried:?}");
     assert!(
-        matches!(found.gave_in, Some((316, ServerFailure::Behind { pass: 0, .. }))),
+        matches!(found.lightest_bad, Some((316, ServerFailure::Behind { pass: 0, .. }))),
         "{found:?}"
     );
 }
@@ -160,11 +170,11 @@ fn reports_loss_of_fifth_as_degraded() {
         TrialOutcome::Figures(vec![Some(figure(20_000.0)), Some(figure(read(load)))])
     });
     let how = ServerFailure::Degraded { pass: 1, best_at: 1, turns: 3 };
-    assert_eq!((found.borne, found.gave_in), (Some(1), Some((2, how))));
+    assert_eq!((found.heaviest_good, found.lightest_bad), (Some(1), Some((2, how))));
     assert_eq!(tried, [1, 2, 1, 2, 1, 2, 1, 2, 1]);
     let (found, _) = searched(64, |load| rates(if load < 23 { 100.0 } else { 79.0 }));
     assert!(
-        matches!(found.gave_in, Some((23, ServerFailure::Degraded { pass: 0, .. }))),
+        matches!(found.lightest_bad, Some((23, ServerFailure::Degraded { pass: 0, .. }))),
         "{found:?}"
     );
 }
@@ -176,7 +186,7 @@ fn one_slow_trial_is_no_degradation() {
         calls += 1;
         rates(if calls == 3 { 10.0 } else { 100.0 })
     });
-    assert_eq!((found.borne, found.gave_in), (Some(8), None));
+    assert_eq!((found.heaviest_good, found.lightest_bad), (Some(8), None));
     // The lighter load comes first; two good rounds clear the heavier one.
     assert_eq!(tried, [1, 2, 4, 2, 4, 2, 4, 8]);
 }
@@ -184,7 +194,7 @@ fn one_slow_trial_is_no_degradation() {
 #[test]
 fn continues_beyond_saturation_to_limit() {
     let (found, tried) = searched(50, |load| rates(f64::from(load.min(7))));
-    assert_eq!((found.borne, found.gave_in), (Some(50), None));
+    assert_eq!((found.heaviest_good, found.lightest_bad), (Some(50), None));
     assert_eq!(found.saturated_from, [Some(8)]);
     assert_eq!(tried, [1, 2, 4, 8, 16, 32, 50]);
     // A rate that still rises, or was not tried with twice the load, is not saturated.
@@ -199,8 +209,8 @@ fn blames_no_server_for_client_limit() {
         8.. => TrialOutcome::Figures(vec![None]),
         _ => rates(f64::from(load)),
     });
-    assert_eq!(found.gave_in, Some((40, ServerFailure::Broken)));
-    assert_eq!((found.borne, found.unsure_from), (Some(39), Some(8)));
+    assert_eq!(found.lightest_bad, Some((40, ServerFailure::Broken)));
+    assert_eq!((found.heaviest_good, found.unsure_from), (Some(39), Some(8)));
     assert_eq!(found.saturated_from, [None]);
 }
 
@@ -224,13 +234,13 @@ fn repeats_load_until_client_can_tell() {
     };
     for limited in 0..3 {
         let found = found(limited);
-        let at = found.gave_in.map(|(at, _)| at);
+        let at = found.lightest_bad.map(|(at, _)| at);
         // Less than 95 % of 106 are completed.
-        assert_eq!((at, found.borne), (Some(106), Some(105)), "{limited}: {found:?}");
+        assert_eq!((at, found.heaviest_good), (Some(106), Some(105)), "{limited}: {found:?}");
     }
     // If the client is always at its limit, the result is unknown and reported as such.
     let found = found(3);
-    assert_eq!((found.gave_in, found.unsure_from), (None, Some(128)), "{found:?}");
+    assert_eq!((found.lightest_bad, found.unsure_from), (None, Some(128)), "{found:?}");
 }
 
 #[test]
@@ -241,9 +251,9 @@ fn counts_breaks_below_first() {
         20.. => rates(50.0),
         _ => rates(100.0),
     });
-    assert_eq!(found.borne, Some(19));
+    assert_eq!(found.heaviest_good, Some(19));
     assert!(
-        matches!(found.gave_in, Some((20, ServerFailure::Degraded { pass: 0, .. }))),
+        matches!(found.lightest_bad, Some((20, ServerFailure::Degraded { pass: 0, .. }))),
         "{found:?}"
     );
 }
@@ -256,6 +266,6 @@ fn dismisses_break_that_does_not_repeat() {
         if calls == 5 { broken() } else { rates(f64::from(load)) }
     });
     assert_eq!(tried, [1, 2, 4, 8, 16, 1, 12, 14, 15, 16, 32, 64]);
-    assert_eq!((found.borne, found.gave_in, found.recovery), (Some(64), None, None));
+    assert_eq!((found.heaviest_good, found.lightest_bad, found.recovery), (Some(64), None, None));
     assert_eq!(found.once, [16]);
 }

@@ -1,6 +1,6 @@
 //! Outcome of one load: results, or what went wrong.
 //!
-//! [`TrialOutcome::of`] judges a trial like a report does, so that a search replayed from the
+//! [`TrialOutcome::from_trial`] judges a trial like a report does, so that a search replayed from the
 //! results file takes the same path.
 
 use model::{CaveatCode, OpError, Pass, Run, RunSpec, Trial, TrialState};
@@ -40,7 +40,7 @@ pub struct TrialFailure {
 
 impl TrialOutcome {
     /// Judges one trial of a run.
-    pub fn of(spec: &RunSpec, trial: &Trial) -> Self {
+    pub fn from_trial(spec: &RunSpec, trial: &Trial) -> Self {
         match read_figures(spec, trial) {
             Ok(figures) => Self::Figures(figures),
             Err(trouble) => Self::Broken(trouble),

@@ -78,7 +78,7 @@ impl AlternatedLoads {
     }
 
     /// Returns the number of finished turns.
-    pub(crate) const fn made(&self) -> usize {
+    pub(crate) const fn finished_turns(&self) -> usize {
         self.reached.len()
     }
 
@@ -118,7 +118,7 @@ impl AlternatedLoads {
 
     /// Requests another turn, or returns this verdict after the last one.
     const fn otherwise(&self, last: Verdict) -> Verdict {
-        if self.made() < TURNS_MAX { Verdict::Open } else { last }
+        if self.finished_turns() < TURNS_MAX { Verdict::Open } else { last }
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     /// Returns the verdict for pairs of results, and the number of turns it took.
-    fn of(pairs: &[(Option<f64>, Option<f64>)]) -> (Verdict, usize) {
+    fn judge_pairs(pairs: &[(Option<f64>, Option<f64>)]) -> (Verdict, usize) {
         let mut turns = AlternatedLoads::new(8, 4, 0, WorseMeasure::Rate);
         for (allowed, was) in pairs {
             assert_eq!((turns.verdict(), turns.next()), (Verdict::Open, 4));
@@ -135,7 +135,7 @@ mod tests {
             assert_eq!((turns.verdict(), turns.next()), (Verdict::Open, 8));
             turns.record(*was);
         }
-        (turns.verdict(), turns.made())
+        (turns.verdict(), turns.finished_turns())
     }
 
     fn pairs(was: &[f64]) -> Vec<(Option<f64>, Option<f64>)> {
@@ -144,21 +144,21 @@ mod tests {
 
     #[test]
     fn decides_after_three_turns() {
-        assert_eq!(of(&pairs(&[50.0, 51.0, 52.0])), (Verdict::Worse, 3));
-        assert_eq!(of(&pairs(&[81.0, 82.0])), (Verdict::Held, 2));
+        assert_eq!(judge_pairs(&pairs(&[50.0, 51.0, 52.0])), (Verdict::Worse, 3));
+        assert_eq!(judge_pairs(&pairs(&[81.0, 82.0])), (Verdict::Held, 2));
     }
 
     #[test]
     fn reports_unproven_loss_as_unclear() {
         let mixed = [79.0, 82.0, 79.0, 82.0, 79.0, 79.0];
-        assert_eq!(of(&pairs(&mixed)), (Verdict::Unclear, 6));
+        assert_eq!(judge_pairs(&pairs(&mixed)), (Verdict::Unclear, 6));
         let better = [79.0, 82.0, 79.0, 82.0, 82.0, 82.0];
-        assert_eq!(of(&pairs(&better)), (Verdict::Held, 6));
+        assert_eq!(judge_pairs(&pairs(&better)), (Verdict::Held, 6));
     }
 
     #[test]
     fn ends_turns_without_figures() {
-        assert_eq!(of(&[(None, Some(1.0)); 6]), (Verdict::Unclear, 6));
-        assert_eq!(of(&[(Some(80.0), None); 6]), (Verdict::Unclear, 6));
+        assert_eq!(judge_pairs(&[(None, Some(1.0)); 6]), (Verdict::Unclear, 6));
+        assert_eq!(judge_pairs(&[(Some(80.0), None); 6]), (Verdict::Unclear, 6));
     }
 }

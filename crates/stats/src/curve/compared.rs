@@ -67,7 +67,7 @@ pub struct CurvesCompared {
 
 impl CurvesCompared {
     /// Compares two curves. Response times must differ by at least `effect`, as a share.
-    pub fn of(before: &Curve, after: &Curve, effect: f64) -> Self {
+    pub fn new(before: &Curve, after: &Curve, effect: f64) -> Self {
         let pairs = pair_times(before, after);
         let time_ratio = mean_ratio(&pairs);
         let peaks = [peak_between(before), peak_between(after)];
@@ -109,7 +109,7 @@ fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
 fn sustained_times(curve: &Curve) -> Vec<(u64, f64)> {
     let mut times = Vec::new();
     for point in curve.points() {
-        if point.standing() == PointStatus::Sustained {
+        if point.status() == PointStatus::Sustained {
             times.push((point.requested_per_s, point.mean_ns as f64));
         }
     }
@@ -189,9 +189,10 @@ fn overall_times(pairs: &[TimePair], ratio: BoundedValue) -> Option<(f64, Bounde
 fn peak_between(curve: &Curve) -> Option<BoundedValue> {
     let peak = curve.peak()?;
     let (requested, at) = (peak.requested_per_s, peak.achieved_per_s);
-    let mut short = curve.points().iter().filter(|point| {
-        point.requested_per_s > requested && point.standing() == PointStatus::Short
-    });
+    let mut short = curve
+        .points()
+        .iter()
+        .filter(|point| point.requested_per_s > requested && point.status() == PointStatus::Short);
     let first = short.next();
     let high = match short.next().or(first) {
         Some(over) => over.offered_per_s.max(at),

@@ -106,7 +106,7 @@ impl fmt::Display for RuleViolation {
 impl LoadPoint {
     /// Creates the load point of a run from its only pass. `mix` contains the requested share of
     /// each kind of op in hundredths of a percent.
-    pub fn of(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
+    pub fn from_run(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
         let requested_per_s = run.spec.load.rate_per_s;
         let Some(achieved) = judged.ops_per_s.filter(|_| judged.response_time.count() > 0) else {
             return Self::missing(
@@ -166,8 +166,8 @@ impl LoadPoint {
     }
 
     /// Returns true if the load is sustained with response times within a bound.
-    pub fn keeps(&self, bound: &ResponseBound) -> bool {
-        self.standing() == PointStatus::Sustained && self.time_ns(bound) <= bound.most_ns
+    pub fn meets_bound(&self, bound: &ResponseBound) -> bool {
+        self.status() == PointStatus::Sustained && self.time_ns(bound) <= bound.most_ns
     }
 
     /// Returns the completed share of the scheduled ops.
@@ -177,7 +177,7 @@ impl LoadPoint {
 
     /// Returns how the point can be used. If too little was completed, violated rules are
     /// irrelevant.
-    pub fn standing(&self) -> PointStatus {
+    pub fn status(&self) -> PointStatus {
         match self {
             Self { missing: Some(_), .. } => PointStatus::Missing,
             point if point.share() < SUSTAINED_SHARE_MIN => PointStatus::Short,
@@ -311,21 +311,21 @@ mod tests {
     const MIX: [(OpKind, u32); 2] = [(OpKind::Read, 7_000), (OpKind::Write, 3_000)];
 
     fn point(run: &Run) -> LoadPoint {
-        LoadPoint::of(run, &judge::pass(run, Pass::Mix), &MIX)
+        LoadPoint::from_run(run, &judge::pass(run, Pass::Mix), &MIX)
     }
 
     #[test]
     fn sustains_load_from_95_percent() {
         let sustained = point(&run(13_300, 5_700, 20_000));
-        assert_eq!((sustained.standing(), sustained.mean_ns), (PointStatus::Sustained, 2_000_000));
-        assert_eq!(point(&run(13_299, 5_700, 20_000)).standing(), PointStatus::Short);
+        assert_eq!((sustained.status(), sustained.mean_ns), (PointStatus::Sustained, 2_000_000));
+        assert_eq!(point(&run(13_299, 5_700, 20_000)).status(), PointStatus::Short);
     }
 
     #[test]
     fn allows_mix_off_by_1_5_points() {
         assert_eq!(point(&run(14_299, 5_701, 20_000)).broken, []);
         let off = point(&run(14_320, 5_680, 20_000));
-        assert_eq!(off.standing(), PointStatus::Invalid);
+        assert_eq!(off.status(), PointStatus::Invalid);
         assert!(matches!(off.broken[..], [RuleViolation::Mix { .. }]), "{off:?}");
         // With few ops, chance alone may cause that.
         assert_eq!(point(&run(750, 250, 1_000)).broken, []);
@@ -351,7 +351,7 @@ mod tests {
         failed.trials[0].state = TrialState::Failed("no answer".to_owned());
         let point = point(&failed);
         assert_eq!(
-            (point.standing(), point.missing),
+            (point.status(), point.missing),
             (PointStatus::Missing, Some("no answer".into()))
         );
     }

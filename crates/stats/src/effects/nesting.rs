@@ -25,12 +25,12 @@ pub(crate) struct Nesting {
 impl Nesting {
     /// Determines the nesting from observations. `levels` contains the number of levels of each
     /// factor.
-    pub(crate) fn of(levels: &[usize], observations: &[Observation]) -> Self {
+    pub(crate) fn from_observations(levels: &[usize], observations: &[Observation]) -> Self {
         let mut decided: Vec<Vec<DeterminedLevels>> = Vec::with_capacity(levels.len());
         for (inner, count) in levels.iter().enumerate() {
             let mut by_outer = Vec::with_capacity(levels.len());
             for outer in 0..levels.len() {
-                by_outer.push(decided_by(inner, outer, *count, observations));
+                by_outer.push(determined_by(inner, outer, *count, observations));
             }
             decided.push(by_outer);
         }
@@ -110,7 +110,7 @@ fn group_of(decided: &[DeterminedLevels], outer: &[usize], level: usize) -> Vec<
 }
 
 /// Returns the level of one factor with which each level of another occurs.
-fn decided_by(
+fn determined_by(
     inner: usize,
     outer: usize,
     levels: usize,

@@ -197,7 +197,7 @@ fn explain_width(sorted: &TrialGroups<'_>, judged: &Judged) -> Option<String> {
             "rates follow {}, r = {correlation:.2}; {trials_above} of {} trials had more than {}",
             covariate.name(),
             trials.len(),
-            covariate.show_much(),
+            covariate.format_threshold(),
         )),
         Explanation::Nothing { looked_at: 0 } => None,
         Explanation::Nothing { .. } => {
@@ -337,7 +337,7 @@ fn check_steady(spec: &RunSpec, sorted: &TrialGroups<'_>) -> Option<JudgedCaveat
     let (mut seen, mut first) = (0, None);
     for pass_trial in &sorted.sound {
         let Some(rounds) = steady::cut_rounds(spec, pass_trial.result) else { continue };
-        let Some(found) = Steadiness::of(&rounds.rates) else { continue };
+        let Some(found) = Steadiness::from_rates(&rounds.rates) else { continue };
         if !found.is_steady() {
             seen += 1;
             first = first.or(Some((rounds.shortest_ns, found)));

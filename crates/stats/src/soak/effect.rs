@@ -100,7 +100,7 @@ impl Effect {
     }
 
     /// Determines the effect of a fault until the next one began.
-    pub(super) fn of(
+    pub(super) fn from_intervals(
         event: &FaultEvent,
         samples: &[IntervalStats],
         segment: Segment,
@@ -111,7 +111,7 @@ impl Effect {
         // Intervals are in order of time, so those before the fault come first.
         let count_before =
             samples.iter().take_while(|sample| sample.at_ns <= event.begun_ns).count();
-        let usual = UsualValues::of(&intervals, count_before);
+        let usual = UsualValues::from_intervals(&intervals, count_before);
         let mut effect = Self {
             event: event.clone(),
             segment: segment.number,
@@ -206,7 +206,7 @@ struct UsualValues {
 
 impl UsualValues {
     /// Takes the medians over the first `count` intervals.
-    fn of(intervals: &Intervals<'_>, count: usize) -> Self {
+    fn from_intervals(intervals: &Intervals<'_>, count: usize) -> Self {
         if count < BEFORE_MIN {
             return Self { per_s: None, longest_ns: None };
         }

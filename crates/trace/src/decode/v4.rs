@@ -180,7 +180,7 @@ pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Con
         match code {
             OpCode::Putfh => current = ops[at].file,
             OpCode::Putrootfh | OpCode::Putpubfh => {
-                current = reached(ops, at, context);
+                current = file_reached(ops, at, context);
                 ops[at].result = current;
             }
             OpCode::Savefh => saved = current,
@@ -190,7 +190,7 @@ pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Con
                 // An OPEN without a name opens the current file.
                 let leads_on = code != OpCode::Open || ops[at].name != 0;
                 if is_done && leads_on {
-                    current = reached(ops, at, context);
+                    current = file_reached(ops, at, context);
                     ops[at].result = current;
                 }
                 continue;
@@ -224,7 +224,7 @@ pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Con
 
 /// Returns the number of the file that an operation made current: the one whose handle is returned
 /// before another becomes current, or else one based on directory and name.
-fn reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
+fn file_reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
     let Op { file, name, kind, .. } = ops[at];
     let (mut number, mut is_directory) = (0, false);
     for op in ops[at + 1..].iter().take_while(|op| !makes_current(op)) {

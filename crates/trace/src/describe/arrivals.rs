@@ -113,7 +113,7 @@ impl Arrivals {
         let variance = if count > 0.0 { self.gap_squares / count - mean * mean } else { 0.0 };
         let gap_variation = if mean > 0.0 { variance.max(0.0).sqrt() / mean } else { 0.0 };
         ArrivalDescription {
-            gaps: Quantiles::of(&self.gaps),
+            gaps: Quantiles::from_histogram(&self.gaps),
             gap_variation,
             peak_calls_per_second: peak,
             dispersions,
@@ -163,7 +163,7 @@ impl CallsInFlight {
 
     /// Returns the quantiles of the calls in flight when one starts, including itself.
     pub(crate) fn describe(&self) -> Quantiles {
-        Quantiles::of(&self.depths)
+        Quantiles::from_histogram(&self.depths)
     }
 }
 

@@ -46,7 +46,7 @@ pub struct OpMixSet {
 
 impl OpMixSet {
     /// Returns the set of a run.
-    pub fn of(spec: &RunSpec) -> Self {
+    pub fn new(spec: &RunSpec) -> Self {
         let mix = &spec.op_mix;
         let profile = profile_of(mix);
         let (counts, _) = requests_of_block(mix, spec.io_size_bytes);

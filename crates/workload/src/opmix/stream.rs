@@ -58,7 +58,7 @@ impl OpMixStream {
                 places.push((at as u8, rank as u16));
             }
         }
-        let set = OpMixSet::of(spec);
+        let set = OpMixSet::new(spec);
         let skew = set.profile().skew_hundredths;
         Self {
             popular: if skew > 0 { Some(Zipf::new(skew, u64::from(set.used_files))) } else { None },

@@ -102,7 +102,7 @@ impl Sweep {
     /// Returns the next piece of this stretch.
     #[inline]
     fn next_piece(&mut self) -> Op {
-        let piece = if self.order == SweepOrder::Forward { self.next } else { self.walk_on() };
+        let piece = if self.order == SweepOrder::Forward { self.next } else { self.next_walked() };
         self.next += 1;
         let offset = self.start + piece * self.io_size;
         Op::new(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
@@ -110,7 +110,7 @@ impl Sweep {
 
     /// Returns the next piece of a walk that is not sequential.
     #[inline(never)]
-    fn walk_on(&mut self) -> u64 {
+    fn next_walked(&mut self) -> u64 {
         match &mut self.walked {
             WalkOrder::Straight => self.pieces - 1 - self.next,
             // Every stride-th piece. At the end of the stretch, the next turn begins one piece

@@ -100,7 +100,7 @@ impl Many {
         let clock = &self.clock;
         let Entry { connection, transfers, is_queued, .. } = &mut self.entries[number];
         *is_queued = false;
-        transfers.pump(connection, clock.now_ns(), &mut self.common);
+        transfers.start_calls(connection, clock.now_ns(), &mut self.common);
         connection.flush(&|| clock.now_ns()).map_err(|error| LostTarget(error.to_string()))?;
         let before = out.len();
         transfers.drain_into(out);

@@ -151,7 +151,7 @@ impl WorkerState {
     pub(super) fn needs_commit(&self, number: u32) -> bool {
         match &self.uncommitted {
             // Files found by name aren't tracked, so assume that they need one.
-            Some(data) => self.known(number).is_none() || data.is_dirty(self.index(number)),
+            Some(data) => self.open_file(number).is_none() || data.is_dirty(self.index(number)),
             None => false,
         }
     }
@@ -196,7 +196,7 @@ impl WorkerState {
     }
 
     /// Returns the file with this number, if it is open here.
-    pub(super) fn known(&self, number: u32) -> Option<&File> {
+    pub(super) fn open_file(&self, number: u32) -> Option<&File> {
         if number % self.set.stride != self.set.first % self.set.stride {
             return None;
         }

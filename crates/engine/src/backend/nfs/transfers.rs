@@ -183,7 +183,7 @@ impl Transfers {
     pub(super) fn accept_close(&mut self, number: u32, common: &WorkerState) -> bool {
         let Some(slot) = self.free_ops.pop() else { return false };
         let mut state = OpSlot::new(steps::sync_of(number), 0, Stage::Close);
-        state.object = common.known(number).copied();
+        state.object = common.open_file(number).copied();
         self.ops[slot as usize] = state;
         self.waiting.push_back(slot);
         true
@@ -195,7 +195,12 @@ impl Transfers {
     }
 
     /// Starts calls while there are any to start and slots for them.
-    pub(super) fn pump(&mut self, link: &mut Connection, now_ns: u64, common: &mut WorkerState) {
+    pub(super) fn start_calls(
+        &mut self,
+        link: &mut Connection,
+        now_ns: u64,
+        common: &mut WorkerState,
+    ) {
         self.reopen_file(link, now_ns, common);
         // The order matters: first the rest of ops that have begun, then what a server has lost,
         // and new ops last. So an op that has begun never waits for one that hasn't.

@@ -69,7 +69,7 @@ impl DirectoryAccess {
     fn open_files(&self, work: WorkerPass<'_>) -> Result<Files, TargetError> {
         let WorkerPass { spec, pass, worker, config } = work;
         let (first, stride) = opened_files(spec, pass, worker);
-        let set = FileSet::of(spec, config.seed);
+        let set = FileSet::new(spec, config.seed);
         let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };
         let numbers = numbers.step_by(stride as usize);
         let files = if pass == Pass::OpMix {

@@ -99,7 +99,7 @@ impl NfsAccess {
         Ok(NfsFiles {
             version: mount.version(),
             directory: self.work,
-            places: Arc::new(Places::of(spec)),
+            places: Arc::new(Places::new(spec)),
             place_files: self.places(),
             links,
             plus_listing,
@@ -147,7 +147,7 @@ impl NfsAccess {
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
         }
-        let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let (set, places) = (FileSet::new(spec, config.seed), Places::new(spec));
         let files = self.open_files(spec, Pass::OpMix, 0..set.files(), config)?;
         let mut links = Vec::with_capacity(set.links() as usize);
         for number in 0..set.links() {
@@ -168,7 +168,7 @@ impl NfsAccess {
         numbers: impl Iterator<Item = u32>,
         config: &TargetConfig,
     ) -> Result<Vec<File>, TargetError> {
-        let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let (set, places) = (FileSet::new(spec, config.seed), Places::new(spec));
         let client_uids = spec.nfs().client_uids;
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
@@ -308,14 +308,14 @@ fn slots_limited(
 /// track.
 fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
     if pass != Pass::OpMix {
-        return Some(Grid::even(files, spec.file_size_bytes, spec.io_size_bytes));
+        return Some(Grid::with_equal_files(files, spec.file_size_bytes, spec.io_size_bytes));
     }
-    let set = OpMixSet::of(spec);
+    let set = OpMixSet::new(spec);
     // Sizes are multiples of 1 KiB, and requests start at multiples of `io_size` or at a file's
     // end.
     let unit = 1 << spec.io_size_bytes.trailing_zeros().min(10);
     let ends = (0..set.files()).map(|file| set.written_end(file));
-    let grid = Grid::of_ends(ends, unit, spec.io_size_bytes);
+    let grid = Grid::from_ends(ends, unit, spec.io_size_bytes);
     if grid.blocks() > UNCOMMITTED_BITS_MAX { None } else { Some(grid) }
 }
 
@@ -366,7 +366,7 @@ pub(in crate::target) const fn stable_how(durability: Durability, stable: Stable
 /// Returns true if an op mix contains a kind of op.
 fn is_in_mix(mix: &OpMix, kind: OpKind) -> bool {
     if mix.shares.is_empty() {
-        let named = Profile::named(&mix.name);
+        let named = Profile::find(&mix.name);
         return named.is_some_and(|profile| profile.shares.iter().any(|(known, _)| *known == kind));
     }
     mix.shares.iter().any(|(known, share)| *known == kind && *share > 0)

@@ -42,7 +42,7 @@ struct WantedLock {
 
 impl WantedLock {
     /// Returns the lock as a request of an owner.
-    fn of(self, owner: &[u8]) -> LockRequest<'_> {
+    fn request_of(self, owner: &[u8]) -> LockRequest<'_> {
         LockRequest { owner, span: self.span, mode: self.mode }
     }
 }
@@ -126,7 +126,7 @@ impl Service {
                 }
                 let new = NewLocker { open_seqid, lock_seqid, owner: owner.owner };
                 if run.minor > 0 {
-                    return self.set_lock(&state, open, what.of(new.owner), run);
+                    return self.set_lock(&state, open, what.request_of(new.owner), run);
                 }
                 self.lock_first(&state, open, new, what, run)
             }
@@ -138,7 +138,7 @@ impl Service {
                 }
                 let owner = Arc::clone(&state.owner);
                 let act = |service: &mut Self, run: &mut Run<'_>| {
-                    service.set_lock(&state, stateid, what.of(&owner), run)
+                    service.set_lock(&state, stateid, what.request_of(&owner), run)
                 };
                 self.carry_out_in_turn(OpCode::Lock, &state, lock_seqid, run, act)
             }
@@ -164,7 +164,7 @@ impl Service {
             let (owner, sequence) = (new.owner, new.lock_seqid);
             let call = NumberedCall { code, client, kind, owner, sequence };
             service.carry_out_numbered(call, run, |service, run| {
-                service.set_lock(state, open, what.of(new.owner), run)
+                service.set_lock(state, open, what.request_of(new.owner), run)
             })
         };
         self.carry_out_in_turn(OpCode::Lock, state, new.open_seqid, run, act)

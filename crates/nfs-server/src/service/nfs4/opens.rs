@@ -324,7 +324,7 @@ impl Service {
                 if set.size != Some(0) {
                     return Ok(target);
                 }
-                let set = Bitmap::of(&[nfs_proto::nfs4::attribute::SIZE]);
+                let set = Bitmap::from_numbers(&[nfs_proto::nfs4::attribute::SIZE]);
                 Ok(Target { set, resize: Some(0), ..target })
             }
             Err(error) => Err(error.into()),

@@ -172,12 +172,12 @@ pub fn open_op<'a>(
 
 pub fn mode(mode: u32, scratch: &mut Vec<u8>) -> Fattr<'_> {
     let attributes = Attributes { mode: Some(mode), ..Attributes::default() };
-    attributes.to_fattr(Bitmap::of(&[attribute::MODE]), scratch)
+    attributes.to_fattr(Bitmap::from_numbers(&[attribute::MODE]), scratch)
 }
 
 pub fn size(size: u64, scratch: &mut Vec<u8>) -> Fattr<'_> {
     let attributes = Attributes { size: Some(size), ..Attributes::default() };
-    attributes.to_fattr(Bitmap::of(&[attribute::SIZE]), scratch)
+    attributes.to_fattr(Bitmap::from_numbers(&[attribute::SIZE]), scratch)
 }
 
 /// Handle and stateid of a compound that ends with OPEN and GETFH.

@@ -13,7 +13,7 @@ use model::{
 use super::WrittenSettings;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::raw::{RawPlan, RawTarget};
-use crate::syntax::text::either;
+use crate::syntax::text::join_with_or;
 
 /// Refuses a run whose hosts cannot be set up.
 pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
@@ -243,7 +243,7 @@ fn path_problem(lab: &LabSpec) -> Option<Problem> {
     // An export names the clients that may mount it, so their addresses must be known.
     let exported = !matches!(lab.serving.kind, ServerKind::Ganesha | ServerKind::Running);
     let seen = if path == DataPath::Network && exported { lab.hosts().count() } else { 1 };
-    let lost = lab.hosts().take(seen).find(|host| host.reached_at().is_none())?;
+    let lost = lab.hosts().take(seen).find(|host| host.reachable_address().is_none())?;
     let other = if lost.name == lab.server.name { &lab.client } else { &lab.server };
     let what = format!("`{}` can't know where `{}` is", other.name, lost.name);
     Some(Problem::new(&[Setting::DataPath], what, "write `address` in its [[host]]"))
@@ -259,7 +259,7 @@ pub(crate) fn check_systems(raw: &RawPlan) -> Result<(), PlanError> {
             if !ways.contains(&access.value) {
                 let what = format!("{} can't be reached by `{}`", recipe.name, access.value);
                 let names: Vec<&str> = ways.iter().map(|way| way.name()).collect();
-                let fault = Fault::new(what).hint(either(&names));
+                let fault = Fault::new(what).hint(join_with_or(&names));
                 return Err(fault.of_key("access", access.place));
             }
         }

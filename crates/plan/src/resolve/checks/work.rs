@@ -30,7 +30,7 @@ fn check_passes(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
     if let Some(pass) = run.passes.iter().find(|pass| !allowed.contains(pass)) {
         let names: Vec<&str> = allowed.iter().map(|pass| pass.name()).collect();
         let fault = Fault::new(format!("`{pass}` is not one of its passes"))
-            .hint(format!("its passes are {}", text::either(&names)));
+            .hint(format!("its passes are {}", text::join_with_or(&names)));
         return Err(written.fault(run, &[Setting::Passes], fault));
     }
     // Removed files are gone for later passes. Files that no pass creates are prepared in advance.

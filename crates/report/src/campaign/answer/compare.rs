@@ -8,7 +8,7 @@ use stats::effects::LevelEffect;
 
 use super::findings::{Finding, Findings, Ratios};
 use super::group::{Group, TARGETS_MAX, UsableRow};
-use super::relation::{Relation, level_with, relation};
+use super::relation::{Relation, compare_rows, level_with};
 use super::trend;
 use crate::factor_effects::PassFactors;
 use crate::humanize::listed;
@@ -120,7 +120,7 @@ fn factors_apart(
         }
         let alike = split_by_other_settings(group, &figures, name);
         if trend::is_number(group, &figures, name) {
-            trend::along(group, factors, name, &alike, findings);
+            trend::describe_trend(group, factors, name, &alike, findings);
             continue;
         }
         let mut values: Vec<String> = Vec::new();
@@ -236,7 +236,7 @@ impl ComparedSides<'_> {
         let (mut above, mut below) = (Vec::new(), Vec::new());
         let (mut level, mut unknown) = (0, 0);
         for (a, b) in pairs {
-            match relation(a, b) {
+            match compare_rows(a, b) {
                 Relation::Above(ratio) => above.push((a, b, ratio)),
                 Relation::Below(ratio) => below.push((b, a, ratio)),
                 Relation::Level => level += 1,
@@ -257,11 +257,11 @@ impl ComparedSides<'_> {
                     Some(effect) => Ratios::from_effect(effect),
                     None => ratios,
                 };
-                findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
+                findings.record_lead(fast.to_owned(), slow.to_owned(), ratios);
             } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
                 for (fast, slow, ratio) in apart {
                     let (fast, slow) = (group.place(fast), group.place(slow));
-                    findings.ahead(fast, slow, Ratios::from_one(*ratio));
+                    findings.record_lead(fast, slow, Ratios::from_one(*ratio));
                 }
             } else if !apart.is_empty() {
                 let (some, all) = (apart.len(), pairs.len());
@@ -288,7 +288,7 @@ fn ends_apart(group: &Group<'_>) -> Finding {
     // Subtract one because the highest is level with itself.
     let (others, level) = (figures.len() - 1, level_with(group, &highest).len().saturating_sub(1));
     let count = format!("{level} of the other {others} results are level with the highest");
-    let ends = relation(&highest, &lowest);
+    let ends = compare_rows(&highest, &lowest);
     finding.by_intervals = ends != Relation::Unknown;
     finding.sentence = match ends {
         Relation::Unknown => "Too few trials to compare them".to_owned(),

@@ -213,7 +213,7 @@ impl<'a> Group<'a> {
 
     /// Formats both extremes with their units, smaller number first. For commands, that is the
     /// shortest time.
-    pub(super) fn shown_range(&self, lowest: &UsableRow<'_>, highest: &UsableRow<'_>) -> String {
+    pub(super) fn format_range(&self, lowest: &UsableRow<'_>, highest: &UsableRow<'_>) -> String {
         let (low, high) = (self.shown(lowest), self.shown(highest));
         match self.metric.rate(highest.rate.median).is_time() {
             _ if low == high => high,

@@ -126,7 +126,7 @@ fn highest_figure(group: &Group<'_>) -> String {
     let (lowest, highest) = group.extremes();
     let level = level_with(group, &highest);
     if level.len() > 1 && level.len() == group.measured().len() {
-        let range = group.shown_range(&lowest, &highest);
+        let range = group.format_range(&lowest, &highest);
         return format!("{range} (intervals overlap){}", qualify_figure(&highest));
     }
     let place = group.shared_place(&highest, &level);

@@ -82,7 +82,7 @@ fn shares_host(figure: &UsableRow<'_>) -> bool {
 }
 
 /// Returns true if several agents produced the result.
-fn is_of_many(figure: &UsableRow<'_>) -> bool {
+fn is_from_several_agents(figure: &UsableRow<'_>) -> bool {
     figure.row.run.spec.agents() > 1
 }
 
@@ -117,10 +117,14 @@ pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
     if let Some((names, is)) = names_apart(&figures, in_memory) {
         parts.push(format!("{names} {is} a server in memory, not storage"));
     }
-    if let Some((names, _)) = names_apart(&figures, |f| shares_host(f) && !is_of_many(f)) {
+    if let Some((names, _)) =
+        names_apart(&figures, |f| shares_host(f) && !is_from_several_agents(f))
+    {
         parts.push(format!("{names} shared the host's processors with its server (shared-host)"));
     }
-    if let Some((names, is)) = names_apart(&figures, |f| shares_host(f) && is_of_many(f)) {
+    if let Some((names, is)) =
+        names_apart(&figures, |f| shares_host(f) && is_from_several_agents(f))
+    {
         parts.push(format!("{names} {is} of hosts that are one machine (shared-host)"));
     }
     if let Some((names, is)) = names_apart(&figures, |f| f.row.run.spec.target.keeps_nothing()) {

@@ -1,6 +1,6 @@
 //! Relation of two results: above, below, level or unknown.
 //!
-//! [`relation`] decides by the intervals of the two medians. Results with too few trials for an
+//! [`compare_rows`] decides by the intervals of the two medians. Results with too few trials for an
 //! interval are not compared.
 
 use stats::criteria::TRIALS_MIN;
@@ -24,11 +24,11 @@ pub(super) enum Relation {
 /// itself.
 pub(super) fn level_with<'a>(group: &Group<'a>, figure: &UsableRow<'a>) -> Vec<UsableRow<'a>> {
     let mut level = group.measured();
-    level.retain(|other| relation(other, figure) == Relation::Level);
+    level.retain(|other| compare_rows(other, figure) == Relation::Level);
     level
 }
 
-pub(super) fn relation(one: &UsableRow<'_>, other: &UsableRow<'_>) -> Relation {
+pub(super) fn compare_rows(one: &UsableRow<'_>, other: &UsableRow<'_>) -> Relation {
     // Requiring that two 95 % intervals of medians do not overlap is stricter than a rank test at
     // the 5 % level, so every difference reported here would be one there, too.
     let (a, b) = (&one.rate, &other.rate);

@@ -7,7 +7,7 @@ use model::Pass;
 
 use super::findings::{Findings, Ratios};
 use super::group::{Group, UsableRow};
-use super::relation::{Relation, relation};
+use super::relation::{Relation, compare_rows};
 use crate::factor_effects::PassFactors;
 use crate::humanize::listed;
 use crate::table::setting_number::quantity;
@@ -52,7 +52,7 @@ fn setting_number(group: &Group<'_>, figure: &UsableRow<'_>, name: &str) -> f64 
 /// Describes how the results of one target change with a numeric setting. Each group in `alike` has
 /// results that differ in no other column. Settings that change along with it (`files` with
 /// `workers`) are named.
-pub(super) fn along<'a>(
+pub(super) fn describe_trend<'a>(
     group: &Group<'a>,
     factors: Option<&PassFactors>,
     name: &str,
@@ -72,7 +72,7 @@ pub(super) fn along<'a>(
     if let [Trend::Varies(high, low, ratio)] = trends.as_slice() {
         let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
         let (times, along) =
-            (Ratios::from_one(*ratio).as_times(), along_with(name, &parts).join(", "));
+            (Ratios::from_one(*ratio).as_times(), settings_varied_within(name, &parts).join(", "));
         let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
         let text = format!("{target} is best at {best}: {times} that at {worst}{along}");
         findings.difference(text, *ratio);
@@ -140,7 +140,8 @@ fn name_extremes<'a>(
     let (first, last) = (all.clone().min_by(order)?, all.max_by(order)?);
     let last = group.label(last, &[name]);
     let last = last.strip_prefix(name).unwrap_or(&last);
-    let along: Vec<String> = along_with(name, parts).into_iter().map(str::to_owned).collect();
+    let along: Vec<String> =
+        settings_varied_within(name, parts).into_iter().map(str::to_owned).collect();
     let along = if along.is_empty() { String::new() } else { format!(" (and {})", listed(&along)) };
     Some(format!("{} to{last}{along}", group.label(first, &[name])))
 }
@@ -168,7 +169,7 @@ pub(super) fn offered(target: &str, figures: &[UsableRow<'_>], findings: &mut Fi
 }
 
 /// Settings that vary within some group although they have no column.
-fn along_with(name: &str, parts: &[Vec<UsableRow<'_>>]) -> Vec<&'static str> {
+fn settings_varied_within(name: &str, parts: &[Vec<UsableRow<'_>>]) -> Vec<&'static str> {
     let mut along = Vec::new();
     for part in parts {
         let first = part[0].row.run.spec.settings();
@@ -189,7 +190,7 @@ fn follow_trend<'a>(part: &[UsableRow<'a>]) -> Trend<'a> {
     let mut widest: Option<(UsableRow<'a>, UsableRow<'a>, f64)> = None;
     for (index, early) in part.iter().enumerate() {
         for late in &part[index + 1..] {
-            let (high, low, ratio) = match relation(late, early) {
+            let (high, low, ratio) = match compare_rows(late, early) {
                 Relation::Above(ratio) => {
                     up = true;
                     (late, early, ratio)
@@ -207,7 +208,7 @@ fn follow_trend<'a>(part: &[UsableRow<'a>]) -> Trend<'a> {
         }
     }
     let Some((high, low, ratio)) = widest else { return Trend::Flat };
-    match (relation(&part[part.len() - 1], &part[0]), up, down) {
+    match (compare_rows(&part[part.len() - 1], &part[0]), up, down) {
         (Relation::Above(ratio), _, false) => Trend::Rises(ratio),
         (Relation::Below(ratio), false, _) => Trend::Falls(ratio),
         _ => Trend::Varies(high, low, ratio),

@@ -22,7 +22,7 @@ pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     let blocks = match form {
         Form::Text => {
             let lines = judgements.iter().map(|judgement| {
-                let shows = shows(judgement);
+                let shows = describe_result(judgement);
                 let text = judgement.conclusion.text.trim_end_matches('.');
                 format!("{}: \"{text}\": {shows}", judgement.standing.name())
             });
@@ -45,7 +45,7 @@ fn table(judgements: &[JudgedConclusion]) -> Table {
         let cells = vec![
             Cell::text(&judgement.conclusion.text),
             Cell::text(judgement.standing.name()),
-            Cell::text(shows(judgement)),
+            Cell::text(describe_result(judgement)),
         ];
         rows.push(TableRow { cells, ..TableRow::default() });
     }
@@ -53,7 +53,7 @@ fn table(judgements: &[JudgedConclusion]) -> Table {
 }
 
 /// Describes what the data show, one clause for each kind of pass.
-fn shows(judgement: &JudgedConclusion) -> String {
+fn describe_result(judgement: &JudgedConclusion) -> String {
     if !judgement.why.is_empty() {
         return judgement.why.clone();
     }
@@ -137,7 +137,7 @@ impl ConclusionPart {
                 factor: judgement.conclusion.factor.clone(),
                 expect: judgement.conclusion.expect.name(),
                 outcome: judgement.standing.name(),
-                shows: shows(&judgement),
+                shows: describe_result(&judgement),
                 comparisons: judgement.comparisons.into_iter().map(comparison_part).collect(),
             });
         }

@@ -74,7 +74,7 @@ pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
             worst.disturbance.describe(),
         ));
     }
-    load::first(lines)
+    load::keep_first_lines(lines)
 }
 
 fn is_recorded(row: &Row<'_>) -> bool {

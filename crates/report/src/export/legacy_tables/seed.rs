@@ -148,7 +148,7 @@ fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &BestCells) -> Stri
     let of_pass = run.rows.iter().find(|row| row.judged.pass == pass);
     let failures = of_pass.map_or(&[][..], |row| &row.judged.failures);
     match cell.as_str() {
-        "-" if failures.iter().any(|failure| says_not_supported(&failure.reason)) => {
+        "-" if failures.iter().any(|failure| is_unsupported(&failure.reason)) => {
             NOT_SUPPORTED.to_owned()
         }
         "-" if !failures.is_empty() => "failed".to_owned(),
@@ -161,7 +161,7 @@ fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &BestCells) -> Stri
 /// footer has the message.
 ///
 /// **Source:** nfs-utils 1.3 and 2.6, mount.nfs and rpc.nfsd; strerror(3).
-fn says_not_supported(reason: &str) -> bool {
+fn is_unsupported(reason: &str) -> bool {
     let sentences = ["is not supported", "Protocol not supported", "Unsupported version"];
     sentences.iter().any(|sentence| reason.contains(sentence))
 }

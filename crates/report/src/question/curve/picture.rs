@@ -114,7 +114,7 @@ fn quantile_lines(
     for (name, q) in quantiles {
         let (mut sustained, mut others) = (Vec::new(), Vec::new());
         for point in named.curve.points() {
-            match point.standing() {
+            match point.status() {
                 curve::PointStatus::Sustained => sustained.push(draw_dot(point, *q, axes)),
                 curve::PointStatus::Missing => {}
                 _ => others.push(draw_dot(point, *q, axes)),
@@ -132,7 +132,7 @@ fn quantile_lines(
 fn draw_dot(point: &LoadPoint, q: f64, axes: &Axes) -> Dot {
     let (done, offered) = (Rate::Ops(point.achieved_per_s), point.requested_per_s as f64);
     let time_ns = point.response_time.quantile(q);
-    let is_sustained = point.standing() == curve::PointStatus::Sustained;
+    let is_sustained = point.status() == curve::PointStatus::Sustained;
     let remark = match (is_sustained, point.client_saturated) {
         (true, false) => "",
         (true, true) => ", this host short of CPU time",

@@ -81,8 +81,8 @@ fn describe_knee(curve: &Curve) -> Option<String> {
 /// Describes the highest load that meets a bound.
 fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
     let limit = bound.describe();
-    let heaviest = curve.under(|point| point.keeps(bound));
-    let first_over = curve.points().iter().find(|point| !point.keeps(bound));
+    let heaviest = curve.heaviest_within(|point| point.meets_bound(bound));
+    let first_over = curve.points().iter().find(|point| !point.meets_bound(bound));
     match (heaviest, first_over) {
         (Some(best), None) => format!(
             "the highest load tried, {} ({}), has {limit}; raise --max-load to find the limit.",
@@ -119,7 +119,7 @@ const fn explain_client_limit(point: &LoadPoint) -> &'static str {
 
 /// Explains why a load point does not meet a bound.
 fn explain_miss(point: &LoadPoint, bound: &ResponseBound) -> String {
-    match point.standing() {
+    match point.status() {
         PointStatus::Sustained => format!("{} {}", bound.name(), Nanos(point.time_ns(bound))),
         _ => describe_standing(point),
     }
@@ -131,7 +131,7 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     let mut further = 0;
     let mut is_client_limited = false;
     for point in curve.points() {
-        if point.standing() == PointStatus::Sustained {
+        if point.status() == PointStatus::Sustained {
             continue;
         }
         is_client_limited |= point.client_saturated;
@@ -168,7 +168,7 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
 fn describe_client_limited(curve: &Curve) -> Option<String> {
     let (mut all, mut limited) = (0, 0);
     for point in curve.points() {
-        if point.standing() == PointStatus::Sustained {
+        if point.status() == PointStatus::Sustained {
             all += 1;
             limited += usize::from(point.client_saturated);
         }
@@ -187,7 +187,7 @@ fn describe_client_limited(curve: &Curve) -> Option<String> {
 
 fn describe_point(point: &LoadPoint) -> String {
     let offered = format_ops(point.requested_per_s as f64);
-    match point.standing() {
+    match point.status() {
         PointStatus::Short => format!(
             "Of {offered} offered, {} were completed ({:.0} %): not sustained.",
             format_ops(point.achieved_per_s),
@@ -199,8 +199,8 @@ fn describe_point(point: &LoadPoint) -> String {
 
 /// Formats the rating of a load point in one cell, with the names of the rules it breaks.
 pub(super) fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
-    let name = match (point.standing(), bound) {
-        (PointStatus::Sustained, Some(bound)) if !point.keeps(bound) => "too slow",
+    let name = match (point.status(), bound) {
+        (PointStatus::Sustained, Some(bound)) if !point.meets_bound(bound) => "too slow",
         (standing, _) => standing.name(),
     };
     let rules: Vec<&str> = point.broken.iter().map(RuleViolation::name).collect();
@@ -213,7 +213,7 @@ fn describe_standing(point: &LoadPoint) -> String {
         Some(why) => vec![why.lines().next().unwrap_or_default().to_owned()],
         None => point.broken.iter().map(RuleViolation::to_string).collect(),
     };
-    let name = point.standing().name();
+    let name = point.status().name();
     if reasons.is_empty() { name.to_owned() } else { format!("{name}: {}", reasons.join(", ")) }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn pictures(
     for (pass, points) in &drawn.passes {
         let mut dots = Vec::new();
         for point in points {
-            let rate = Rate::of_pass(*pass, point.per_s).to_string();
+            let rate = Rate::for_pass(*pass, point.per_s).to_string();
             dots.push(drawn.dot(point, rates.at(point.per_s), &rate));
         }
         rate_lines.push(Series { name: pass.name().to_owned(), dots, is_joined: true });
@@ -139,7 +139,7 @@ struct RampPlot<'a> {
     passes: Vec<(Pass, Vec<Point>)>,
     /// Loads under which trials failed or got no reply.
     failed: BTreeSet<u32>,
-    gave_in: Option<u32>,
+    lightest_bad: Option<u32>,
     /// Lightest and heaviest load tried.
     ends: (u32, u32),
 }
@@ -174,9 +174,9 @@ impl<'a> RampPlot<'a> {
         if !has_line {
             return None;
         }
-        let gave_in = searched.search.found().gave_in.map(|(load, _)| load);
+        let lightest_bad = searched.search.found().lightest_bad.map(|(load, _)| load);
         let ends = (*loads.first()?, *loads.last()?);
-        Some(Self { request, counted, passes, failed, gave_in, ends })
+        Some(Self { request, counted, passes, failed, lightest_bad, ends })
     }
 
     /// Position of a load on the axis, in percent.
@@ -242,7 +242,8 @@ impl<'a> RampPlot<'a> {
             "rate" => "offered load, op/s".to_owned(),
             setting => setting.replace('_', " "),
         };
-        let upright = self.gave_in.map(|load| (self.x_of_load(load), format!("breaks at {load}")));
+        let upright =
+            self.lightest_bad.map(|load| (self.x_of_load(load), format!("breaks at {load}")));
         let plot = Plot { about, x_ticks: self.x_ticks(), x_name, y_ticks, upright, series };
         plot.picture(title, Vec::new())
     }

@@ -55,7 +55,7 @@ pub(super) fn first(op: &Op, common: &WorkerState) -> Stage {
         | OpKind::Link
         | OpKind::Commit
         | OpKind::Sync
-            if common.known(op.file).is_none() =>
+            if common.open_file(op.file).is_none() =>
         {
             Stage::Find
         }

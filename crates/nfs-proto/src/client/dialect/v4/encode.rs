@@ -50,7 +50,7 @@ impl Compound<'_> {
 
     /// Creates an object that is not a regular file.
     fn push_create(&mut self, dir: &File, name: &[u8], kind: CreateKind<'_>, attributes: &Sattr) {
-        let owner = Owner::of_attributes(attributes);
+        let owner = Owner::from_attributes(attributes);
         self.push_putfh(dir);
         let attributes = to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, self.scratch);
         self.builder.push(&Op::Create { kind, name, attributes });
@@ -91,7 +91,7 @@ impl Compound<'_> {
         let mut scratch = std::mem::take(self.scratch);
         let seqid_at = match how {
             CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes) => {
-                let owner = Owner::of_attributes(attributes);
+                let owner = Owner::from_attributes(attributes);
                 let attributes =
                     to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, &mut scratch);
                 let how = match how {
@@ -234,7 +234,7 @@ fn encode_name_operation(compound: &mut Compound<'_>, operation: &Operation<'_>)
             compound.push_description();
         }
         Operation::Setattr { file, ref attributes } => {
-            let owner = Owner::of_attributes(attributes);
+            let owner = Owner::from_attributes(attributes);
             let attributes =
                 to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, compound.scratch);
             compound.builder.push(&Op::Putfh { file: file.handle });

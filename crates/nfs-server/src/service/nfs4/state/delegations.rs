@@ -23,7 +23,7 @@ use super::backchannel::RecallReply;
 use super::client::{Client, ClientState, Requester};
 use super::files::FileEntry;
 use super::held_state::State;
-use super::opens::living;
+use super::opens::live_state;
 use super::session::Session;
 use crate::fs::{InodeId, Pin};
 use crate::limits::NFS4_DELEGATIONS_MAX;
@@ -154,7 +154,7 @@ impl Tables {
     /// `Expired` for a client that has been forgotten.
     pub(crate) fn return_delegation(&self, state: &State) -> Result<(), Status> {
         let mut holdings = state.client.lock();
-        living(&mut holdings)?.delegations.remove(&state.file);
+        live_state(&mut holdings)?.delegations.remove(&state.file);
         self.end_state(state.key);
         self.delegation_counts.returned.fetch_add(1, Ordering::Relaxed);
         Ok(())

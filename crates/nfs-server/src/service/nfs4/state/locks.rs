@@ -15,7 +15,7 @@ use super::Tables;
 use super::client::{Client, ClientState, OwnerKind};
 use super::files::FileEntry;
 use super::held_state::{READ, State, WRITE};
-use super::opens::{forget_locker, living, shared_name};
+use super::opens::{forget_locker, live_state, shared_name};
 use super::owner::OwnerTurn;
 use super::ranges::{LockMode, Range, Span};
 use crate::fs::InodeId;
@@ -73,7 +73,7 @@ impl Tables {
         now_ns: u64,
     ) -> Result<(), Status> {
         let mut holdings = client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         if !holdings.lock_owners.contains_key(name) {
             self.forget_idle_owners(holdings, OwnerKind::Lock, now_ns)?;
             self.add_owner(&mut holdings.lock_owners, name, sequence)?;
@@ -115,7 +115,8 @@ impl Tables {
                 return Err(Status::BadStateid.into());
             };
             let Some((range, holder)) = find_conflict(entry, open.client.id, request) else {
-                let locker = self.lock_state(living(&mut holdings)?, entry, open, request.owner)?;
+                let locker =
+                    self.lock_state(live_state(&mut holdings)?, entry, open, request.owner)?;
                 return Ok(self.set_range(entry, &locker, request)?);
             };
             // Forgetting the holder takes its own locks, so release ours first: no thread ever
@@ -217,7 +218,7 @@ impl Tables {
     /// `LocksHeld`.
     pub(crate) fn release_lock_owner(&self, client: &Client, name: &[u8]) -> Result<(), Status> {
         let mut holdings = client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         let Some(owner) = holdings.lock_owners.get(name) else { return Ok(()) };
         let mut lockers = Vec::new();
         for key in owner.states.values() {
@@ -240,7 +241,7 @@ impl Tables {
     /// `LocksHeld` for opens and if locks are held.
     pub(crate) fn free_state(&self, state: &State) -> Result<(), Status> {
         let mut holdings = state.client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         if state.delegation.is_some() {
             return self.free_delegation(holdings, state);
         }
@@ -254,7 +255,7 @@ impl Tables {
 
     fn holds_range(&self, locker: &State) -> bool {
         let shard = self.files.lock(locker.file);
-        shard.get(&locker.file).is_some_and(|entry| entry.ranges.holds(locker.key))
+        shard.get(&locker.file).is_some_and(|entry| entry.ranges.has_locks(locker.key))
     }
 
     /// Removes a lock state from its file.

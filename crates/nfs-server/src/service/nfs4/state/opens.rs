@@ -47,7 +47,7 @@ impl Tables {
     ) -> Result<OwnerTurn, Status> {
         client.renew(now_ns);
         let mut holdings = client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         // An owner that was never confirmed may come from an old OPEN that the network delivered
         // late. It starts over with the new call: OPEN_CONFIRM proves that the client knows about
         // it (RFC 7530 section 16.18.5).
@@ -83,7 +83,7 @@ impl Tables {
         now_ns: u64,
     ) -> Result<OwnerTurn, Status> {
         let mut holdings = state.client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         self.begin_call(holdings, state.kind(), &state.owner, sequence, now_ns)
     }
 
@@ -152,7 +152,7 @@ impl Tables {
     ) -> Result<OpenAttempt, Status> {
         let file = pin.as_ref().expect("it is taken once, at the end").id();
         let mut holdings = client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         let own = holdings.state_of(OwnerKind::Open, name, file);
         let mut shard = self.files.lock(file);
         let entry = shard.entry(file).or_default();
@@ -204,7 +204,7 @@ impl Tables {
     /// `BadStateid` if it is already confirmed or gone.
     pub(crate) fn confirm_open(state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
-        match living(&mut holdings)?.open_owners.get_mut(&state.owner) {
+        match live_state(&mut holdings)?.open_owners.get_mut(&state.owner) {
             Some(owner) if !owner.confirmed => owner.confirmed = true,
             _ => return Err(Status::BadStateid),
         }
@@ -234,7 +234,7 @@ impl Tables {
     /// `BadStateid` for locks and closed opens.
     pub(crate) fn close_open(&self, state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         if !state.is_open() || !state.is_live() {
             return Err(Status::BadStateid);
         }
@@ -345,7 +345,7 @@ pub(super) fn shared_name(owners: &HashMap<Arc<[u8]>, Owner>, name: &[u8]) -> Ar
 ///
 /// # Errors
 /// `Expired`.
-pub(super) fn living(holdings: &mut ClientState) -> Result<&mut ClientState, Status> {
+pub(super) fn live_state(holdings: &mut ClientState) -> Result<&mut ClientState, Status> {
     if holdings.dead { Err(Status::Expired) } else { Ok(holdings) }
 }
 
