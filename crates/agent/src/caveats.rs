@@ -5,12 +5,12 @@
 
 mod interference;
 mod load;
+mod local_server;
 mod loops;
 mod memory;
 mod mount;
 mod processors;
 mod segments;
-mod server_here;
 mod storage;
 mod surroundings;
 mod timeline;
@@ -29,11 +29,11 @@ use crate::processor_use::ProcessorUse;
 
 pub use interference::interference;
 pub use load::{about_data, about_load};
+pub use local_server::find_server;
 pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
-pub use server_here::find_server;
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
 pub(crate) use surroundings::{about_neighbors, about_tracers};
 pub use timeline::{Calendar, about_calendar};

@@ -9,8 +9,8 @@
 
 pub mod accounting;
 pub mod caveats;
+mod external_pass;
 mod hang;
-mod outside;
 mod own_address;
 mod processor_use;
 mod quiet;

@@ -280,8 +280,8 @@ fn count_common_settings(one: &RunSpec, other: &RunSpec) -> u32 {
     2 * (MINOR + 1) + settings_alike(one, other)
 }
 
-/// Like [`count_common_settings`], but also accepts a different target on hosts that are set up, with a lower
-/// weight: the steps around its trials are similar.
+/// Like [`count_common_settings`], but also accepts a different target on hosts that are set up,
+/// with a lower weight: the steps around its trials are similar.
 fn likeness_of_hosts(one: &RunSpec, other: &RunSpec) -> u32 {
     match count_common_settings(one, other) {
         0 if one.workload != other.workload || one.lab.is_none() || other.lab.is_none() => 0,

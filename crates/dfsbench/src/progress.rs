@@ -4,12 +4,12 @@
 //! `--watch`, a full screen. Caveats are printed as they appear, once per code.
 
 mod bar;
+mod campaign_progress;
 mod caveats;
 mod frame;
 mod label;
 pub mod lines;
 mod screen;
-mod seen;
 mod stream;
 
 use std::io::IsTerminal as _;
@@ -25,12 +25,12 @@ use crate::exit::Failure;
 use crate::output;
 use crate::output::lock_always;
 use bar::{Bar, Status};
+use campaign_progress::CampaignProgress;
 use screen::Screen;
-use seen::CampaignProgress;
 
+pub use campaign_progress::trial_figures;
 pub use label::work_label;
 pub use screen::check as check_screen;
-pub use seen::trial_figures;
 
 /// Number of rates next to the bar: those of the last two seconds.
 const LATELY: usize = 20;
@@ -84,7 +84,7 @@ impl Progress {
 
     /// Handles an event.
     pub fn handle_event(&mut self, event: &Event<'_>) {
-        // After `hear`, a finished trial already counts, so get its number before.
+        // After `handle_event`, a finished trial already counts, so get its number before.
         let place = self.lock_state().place();
         let new_caveats = self.lock_state().handle_event(event);
         match event {

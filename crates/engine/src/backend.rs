@@ -9,12 +9,12 @@
 
 pub mod calls;
 pub mod files;
-mod in_turn;
 pub mod mapping;
 pub mod memory;
 pub mod nfs;
 pub mod null;
 pub mod posix;
+mod sequential;
 pub mod tcp;
 pub mod uring;
 

@@ -1,7 +1,7 @@
 //! The sockets of many connections, for one thread to wait on.
 //!
-//! [`Sockets`] is an epoll set. Each connection has a [`WatchedSocket`], so that the kernel is called
-//! only when the events of interest have changed. Neither allocates memory after the start.
+//! [`Sockets`] is an epoll set. Each connection has a [`WatchedSocket`], so that the kernel is
+//! called only when the events of interest have changed. Neither allocates memory after the start.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};

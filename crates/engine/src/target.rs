@@ -10,7 +10,7 @@ mod directory;
 mod fixtures;
 mod job_timer;
 pub mod leftover;
-pub mod marked;
+pub mod marked_directories;
 mod memory;
 mod mount_options;
 pub mod named_files;

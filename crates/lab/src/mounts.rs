@@ -41,8 +41,8 @@ pub fn find_at(point: &Path) -> Option<Mount> {
     }
 }
 
-/// Finds a mount like [`find_at`], but takes the path as written by the kernel and never accesses it,
-/// because the mount may not respond.
+/// Finds a mount like [`find_at`], but takes the path as written by the kernel and never accesses
+/// it, because the mount may not respond.
 pub fn find_named(point: &Path) -> Option<Mount> {
     let mount = list_mounts().into_iter().rfind(|mount| mount.mount_point == point)?;
     Some(Mount::from(mount))

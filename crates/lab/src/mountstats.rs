@@ -1,7 +1,7 @@
 //! Reads the kernel client's counters of each NFS mount from `/proc/self/mountstats`.
 //!
-//! Start with [`parse_mounts`]. The procfs crate parses the per-procedure counters but leaves out the lines
-//! `opts:`, `age:` and `xprt:`, of which there is one per connection.
+//! Start with [`parse_mounts`]. The procfs crate parses the per-procedure counters but leaves out
+//! the lines `opts:`, `age:` and `xprt:`, of which there is one per connection.
 //!
 //! **Source:** fs/nfs/super.c (`nfs_show_stats`) and net/sunrpc/xprtsock.c of Linux.
 

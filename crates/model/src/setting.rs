@@ -1,13 +1,13 @@
 //! Settings of a run: names, values, meanings, and which runs depend on them.
 //!
 //! [`Setting`] is the only list of settings, generated from the rows of `setting/table.rs`. The
-//! plan parser, flags, help, tables, exports and `--where` all use it. `setting/shown.rs` lists the
-//! settings of a run for people and programs.
+//! plan parser, flags, help, tables, exports and `--where` all use it. `setting/listed_settings.rs`
+//! lists the settings of a run for people and programs.
 
 mod applies;
 mod field;
+mod listed_settings;
 mod row;
-mod shown;
 mod table;
 
 use std::sync::LazyLock;

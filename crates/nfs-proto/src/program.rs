@@ -1,7 +1,7 @@
 //! The programs of this crate behind one call and one reply type.
 //!
-//! [`Call`] is a call of any program and procedure, and [`Reply`] is a server's answer. [`OfferedPrograms`]
-//! lists the programs of a server, and so how it refuses all others.
+//! [`Call`] is a call of any program and procedure, and [`Reply`] is a server's answer.
+//! [`OfferedPrograms`] lists the programs of a server, and so how it refuses all others.
 
 use crate::error::DecodeError;
 use crate::rpc::ProcedureId;

@@ -1,7 +1,7 @@
 //! The one place where the server reads a clock.
 //!
-//! File times come from `ServerConfig::clock`, whose default is [`wall_time`]; timers of planned faults
-//! run on [`monotonic_ns`]; [`new_boot_id`] makes each server start distinct.
+//! File times come from `ServerConfig::clock`, whose default is [`wall_time`]; timers of planned
+//! faults run on [`monotonic_ns`]; [`new_boot_id`] makes each server start distinct.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

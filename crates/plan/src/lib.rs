@@ -43,6 +43,6 @@ pub use resolve::surroundings::Surroundings;
 pub use syntax::address::{NfsAddress, User};
 pub use syntax::error::{Located, PlanError, PlanPosition};
 pub use syntax::hosts::UsedFrom;
-pub use syntax::near::nearest_word;
 pub use syntax::raw::RawPlan;
+pub use syntax::suggestion::nearest_word;
 pub use syntax::target::TargetArg;

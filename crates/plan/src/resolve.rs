@@ -5,13 +5,14 @@
 //! it.
 
 pub(crate) mod checks;
+pub(crate) mod coverage;
 pub(crate) mod defaults;
 pub(crate) mod destroy;
 pub(crate) mod estimate;
-pub(crate) mod idle;
 pub(crate) mod lab;
 pub(crate) mod ladder;
 pub(crate) mod matrix;
+pub(crate) mod no_effect;
 pub(crate) mod order;
 pub(crate) mod pace;
 pub(crate) mod placement;
@@ -20,7 +21,6 @@ pub(crate) mod programs;
 pub(crate) mod server;
 pub(crate) mod surroundings;
 pub(crate) mod target;
-pub(crate) mod thin;
 pub(crate) mod write;
 
 use model::contender::{Fairness, contenders, differences};

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use engine::target::marked::remove_directory;
+use engine::target::marked_directories::remove_directory;
 use engine::{Clock, Stop};
 use model::work::{is_replay_directory, mark_of};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};

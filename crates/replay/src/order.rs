@@ -4,11 +4,11 @@
 //! thing (a file, a name, the entries of a directory, an open) in conflicting ways. Steps that were
 //! in flight at the same time in the trace may be so again.
 //!
-//! [`DependencyBuilder`] takes the accesses in the order in which steps started. Accesses to a thing form
-//! epochs of a single class, whose accesses don't conflict. When the class changes, the next epoch
-//! waits for all accesses of the previous one that have ended by then. This is represented by an
-//! additional node, a join, so that a thousand readers followed by a thousand writers take two
-//! thousand edges instead of a million. The result is a [`Graph`].
+//! [`DependencyBuilder`] takes the accesses in the order in which steps started. Accesses to a
+//! thing form epochs of a single class, whose accesses don't conflict. When the class changes, the
+//! next epoch waits for all accesses of the previous one that have ended by then. This is
+//! represented by an additional node, a join, so that a thousand readers followed by a thousand
+//! writers take two thousand edges instead of a million. The result is a [`Graph`].
 
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! Turns the operations of a trace into steps.
 //!
 //! [`Planner`] adapts each operation to the target's version, splits transfers that are too large,
-//! finds the open to use, and passes what it needs to [`DependencyBuilder`], which determines the dependencies.
-//! Operations must be added in the order in which they started.
+//! finds the open to use, and passes what it needs to [`DependencyBuilder`], which determines the
+//! dependencies. Operations must be added in the order in which they started.
 
 use std::collections::{BTreeMap, HashMap};
 

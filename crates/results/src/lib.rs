@@ -11,12 +11,12 @@
 //! is next opened. **Source:** <https://www.sqlite.org/lockingv3.html>,
 //! <https://www.sqlite.org/wal.html>.
 
+mod campaign_lock;
 mod catalog;
 mod copy;
 mod durability;
 mod error;
 mod export;
-mod hold;
 mod host_results;
 mod identity;
 mod import;
@@ -30,13 +30,13 @@ mod soak;
 mod store;
 mod telemetry;
 mod tree;
-mod trust;
+mod trusted_paths;
 mod write;
 
+pub use campaign_lock::remove_abandoned;
 pub use catalog::{NOTE_LENGTH_MAX, Note, TAG_LENGTH_MAX};
 pub use error::StoreError;
 pub use export::{ExportCell, ExportColumn, ExportError, ExportFormat, Exported, TableFiles};
-pub use hold::remove_abandoned;
 pub use import::{Imported, Merged};
 pub use join::JoinedCounts;
 pub use resume::StoredTrials;

@@ -15,10 +15,10 @@ use model::CampaignState;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use crate::campaign_lock::{CampaignLock, is_held, remove_abandoned};
 use crate::error::{StoreError, explain, is_rollback};
-use crate::hold::{CampaignLock, is_held, remove_abandoned};
 use crate::tree::SCHEMA;
-use crate::{tree, trust};
+use crate::{tree, trusted_paths};
 
 /// Marks an SQLite file as a results file: "dfsb" in ASCII.
 ///
@@ -84,7 +84,7 @@ impl Store {
     pub fn open_or_create(path: &Path) -> Result<Self, StoreError> {
         check_place(path, MissingFile::IsMade)?;
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let checked = trust::check(path)?;
+        let checked = trusted_paths::check(path)?;
         if checked.is_some() {
             flags |= OpenFlags::SQLITE_OPEN_NOFOLLOW;
         }

@@ -4,10 +4,10 @@
 //! itself. A [`LoadSearch`] proposes the loads. A load must break the server twice. A load that
 //! looks worse than a lighter one is alternated with it; see `turns`. After each bad load, the
 //! lightest one is tried until it is served as before or time is up, because recovery is half of
-//! the answer. [`ServerFailure`] lists the ways to fail. Results from a client at its own limit don't
-//! describe the server and are ignored.
+//! the answer. [`ServerFailure`] lists the ways to fail. Results from a client at its own limit
+//! don't describe the server and are ignored.
 
-mod found;
+mod breaking_point;
 mod replay;
 mod trial_outcome;
 mod turns;
@@ -19,7 +19,7 @@ use model::question::RampRequest;
 use crate::load_search::{LoadRange, LoadSearch};
 use crate::summary::median;
 
-pub use found::{BreakingPoint, Recovery, ServerFailure};
+pub use breaking_point::{BreakingPoint, Recovery, ServerFailure};
 pub use replay::{FinishedSearch, Purpose, SearchTrial, replay};
 pub use trial_outcome::{LoadFigure, TrialFailure, TrialOutcome};
 pub use turns::TURNS_MAX;

@@ -1,11 +1,11 @@
 //! Compares two sets of trials: by how much do they differ, and is that more than noise?
 //!
-//! [`compare`] returns a [`Comparison`]; [`BootstrapDraws`] saves work over many of them. The ratio is that
-//! of the medians. Its interval is a percentile bootstrap in which both sides are resampled, and a
-//! rank test independently gives the probability of such a difference by chance. A difference only
-//! counts if both agree and it exceeds the smallest relevant effect. Both assume that trials are
-//! independent draws. If a caveat contradicts that ([`Comparison::is_doubted`]), the distance
-//! between the two sets must also exceed the spread within each of them.
+//! [`compare`] returns a [`Comparison`]; [`BootstrapDraws`] saves work over many of them. The ratio
+//! is that of the medians. Its interval is a percentile bootstrap in which both sides are
+//! resampled, and a rank test independently gives the probability of such a difference by chance. A
+//! difference only counts if both agree and it exceeds the smallest relevant effect. Both assume
+//! that trials are independent draws. If a caveat contradicts that ([`Comparison::is_doubted`]),
+//! the distance between the two sets must also exceed the spread within each of them.
 //!
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13;
 //! Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with

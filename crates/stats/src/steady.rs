@@ -1,8 +1,8 @@
 //! The criterion for steady state of a pass.
 //!
 //! [`cut_rounds`] divides the part of a pass in which all workers were busy into five rounds of
-//! equal length, and [`Steadiness::from_rates`] checks their rates against the two limits of the criterion.
-//! A result covers the whole pass, so the rounds do, too, and not only its end.
+//! equal length, and [`Steadiness::from_rates`] checks their rates against the two limits of the
+//! criterion. A result covers the whole pass, so the rounds do, too, and not only its end.
 //!
 //! **Source:** SNIA, Solid State Storage Performance Test Specification 2.0.2 (2020), 2.1.24: over
 //! a measurement window of five rounds the values range over no more than 20 % of their average,

@@ -8,7 +8,7 @@
 use model::random::SplitMix64;
 use stats::criteria::{BOOTSTRAP_SEED, DRIFT_SHARE_MIN, EFFECT_MIN, HALF_WIDTH_SHARE_MAX};
 use stats::criteria::{INTERACT_PROBABILITY_MAX, drift_probability_max};
-use stats::interact::neighbours;
+use stats::dependence::neighbours;
 use stats::{BootstrapDraws, Outcome, summary, trend};
 
 /// Number of pairs of equal campaigns to compare for each result.

@@ -3,9 +3,10 @@
 //! A [`Journal`] numbers the writes of each block. These generations start at 1; 0 is what
 //! preparation wrote. For each block, it records the newest generation that was submitted, the
 //! latest one acknowledged, and the latest one acknowledged as durable. Reads are checked against
-//! these; see [`Journal::record_read`]. All memory is allocated at the start and may be shared, such
-//! as a file that outlives its process. There are no locks: the caller that hands out ops ensures
-//! that only one write or read at a time is in flight for each block, always by the same worker.
+//! these; see [`Journal::record_read`]. All memory is allocated at the start and may be shared,
+//! such as a file that outlives its process. There are no locks: the caller that hands out ops
+//! ensures that only one write or read at a time is in flight for each block, always by the same
+//! worker.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (what UNSTABLE, COMMIT and FILE_SYNC promise).
 

@@ -60,8 +60,8 @@ impl Pattern {
         content
     }
 
-    /// Like [`Self::with_settings`], but nothing is generated until [`Self::generate_for`] or [`Self::generate_all`]
-    /// is called.
+    /// Like [`Self::with_settings`], but nothing is generated until [`Self::generate_for`] or
+    /// [`Self::generate_all`] is called.
     pub fn without_content(data: &DataSettings, seed: u64, len_max: usize) -> Self {
         let random_bytes = match data.fill {
             Fill::Random => BLOCK_BYTES * (100 - data.compress_percent.min(100)) as usize / 100,

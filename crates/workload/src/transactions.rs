@@ -11,7 +11,7 @@ use model::random::{SplitMix64, below};
 use model::{Op, OpKind, RunSpec, Transactions};
 
 use crate::file_set::{size_seed, uniform};
-use crate::moved::MovedBytes;
+use crate::moved_bytes::MovedBytes;
 
 /// Maximum growth of a pool without a limit, in files.
 const GROWTH_MAX: u64 = 1 << 20;

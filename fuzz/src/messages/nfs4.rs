@@ -1,7 +1,7 @@
 //! Compounds of NFS v4 in both directions, callbacks, attributes, and the search for a payload.
 //!
-//! The selector is a [`DecodedPart`]. A compound is checked operation by operation, as it is carried out:
-//! the first that is bad ends it. A view that is decoded on demand is decoded here.
+//! The selector is a [`DecodedPart`]. A compound is checked operation by operation, as it is
+//! carried out: the first that is bad ends it. A view that is decoded on demand is decoded here.
 
 use nfs_proto::nfs4::{
     Attributes, CallbackCompound, CallbackResult, Compound, CompoundReply, Fattr, Op, OpCode, OpOk,

@@ -1,8 +1,8 @@
 //! Finds everything the program is linked with: crates, SQLite, the C library, Rust's standard
 //! library.
 //!
-//! Main type: [`LinkedCode`]. `cargo tree` lists the crates, because only it considers the features of
-//! this very build; `cargo metadata` has their source directories and licenses. Crates that only
+//! Main type: [`LinkedCode`]. `cargo tree` lists the crates, because only it considers the features
+//! of this very build; `cargo metadata` has their source directories and licenses. Crates that only
 //! run during the build (macros, build scripts) are not included.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,8 @@
 //! Tips for words of the command line that this program doesn't have.
 //!
-//! clap suggests whatever looks alike: `--depth` for fio's `--iodepth`. [`improve_suggestions`] knows what
-//! other tools call our options, looks for slips such as `rnu`, and else suggests nothing.
+//! clap suggests whatever looks alike: `--depth` for fio's `--iodepth`. [`improve_suggestions`]
+//! knows what other tools call our options, looks for slips such as `rnu`, and else suggests
+//! nothing.
 
 use clap::Command;
 use clap::builder::StyledStr;

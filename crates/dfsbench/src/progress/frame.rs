@@ -12,7 +12,7 @@ use report::live::LiveRate;
 use stats::Rate;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::seen::{CampaignProgress, FinishedPass, Quantiles, sparkline};
+use super::campaign_progress::{CampaignProgress, FinishedPass, Quantiles, sparkline};
 use crate::wrap::wrap_line;
 
 /// Minimum and maximum width of the campaign's progress bar.

@@ -25,9 +25,9 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 
+use super::campaign_progress::CampaignProgress;
 use super::frame::{self, ScreenSize};
 use super::lines;
-use super::seen::CampaignProgress;
 use crate::exit::Failure;
 use crate::output::lock_always;
 use crate::signals::SignalStream;

@@ -1,7 +1,7 @@
 //! Tracks changes of the results file for pages that wait for them.
 //!
-//! [`ChangeFeed`] is the main type: one thread reads the file and records changes, and any number of
-//! connections wait. Changes are kept for a while, so that a client that asks late misses none.
+//! [`ChangeFeed`] is the main type: one thread reads the file and records changes, and any number
+//! of connections wait. Changes are kept for a while, so that a client that asks late misses none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

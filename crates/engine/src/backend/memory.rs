@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::{Completion, Op, OpKind, Outcome};
 
-use super::in_turn::InTurn;
+use super::sequential::SequentialQueue;
 use super::{Backend, BackendCounts, LostTarget};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
@@ -16,7 +16,7 @@ use crate::limits::MEMORY_REGION_MAX;
 
 /// The memory backend; see the module.
 pub struct Memory {
-    queue: InTurn,
+    queue: SequentialQueue,
     memory: Regions,
 }
 
@@ -32,7 +32,7 @@ impl Memory {
     pub fn new(clock: Arc<dyn Clock>, queue_depth: usize, io_size: usize, set_bytes: u64) -> Self {
         let region = (set_bytes.min(MEMORY_REGION_MAX) as usize).max(io_size);
         Self {
-            queue: InTurn::new(clock, queue_depth),
+            queue: SequentialQueue::new(clock, queue_depth),
             memory: Regions {
                 buffer: Buffers::new(1, io_size),
                 // Fill it with a nonzero value, since untouched pages would fault in the first ops.

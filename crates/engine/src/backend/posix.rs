@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use workload::Pattern;
 
 use super::files::{Files, failed};
-use super::in_turn::InTurn;
+use super::sequential::SequentialQueue;
 use super::{Backend, BackendCounts, LostTarget};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
@@ -27,7 +27,7 @@ use crate::limits::STDIO_BYTES;
 
 /// Executes ops with blocking system calls.
 pub struct Posix {
-    queue: InTurn,
+    queue: SequentialQueue,
     calls: Calls,
 }
 
@@ -43,7 +43,7 @@ struct Calls {
 impl Posix {
     /// Creates a backend for open files.
     pub fn new(set: Files, clock: Arc<dyn Clock>) -> Self {
-        let queue = InTurn::new(clock, set.queue_depth);
+        let queue = SequentialQueue::new(clock, set.queue_depth);
         let buffer = Buffers::new(1, set.io_size_bytes);
         let stdio = Buffers::new(1, STDIO_BYTES);
         Self { queue, calls: Calls { set, buffer, stdio } }

@@ -27,7 +27,7 @@ use workload::{FileSet, Name, Places};
 
 use super::access::{TargetAccess, WorkerPass, is_removed_but_open};
 use super::fixtures::Preparation;
-use super::marked::remove_directory;
+use super::marked_directories::remove_directory;
 use super::neighbor_search;
 use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError};

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use super::TargetError;
 use super::directory::{empty_top, io_error};
 use super::job_timer::{Job, JobTimer};
-use super::marked::{empty_opened, open_directory, remove_mark, unless_gone};
+use super::marked_directories::{empty_opened, open_directory, remove_mark, unless_gone};
 use super::mount_options::mount_options;
 use super::nfs::{self, WalkFailure, connect, empty_leftover, remove_emptied};
 use crate::clock::SystemClock;

@@ -94,8 +94,8 @@ pub(super) struct HostProbe {
 }
 
 impl HostProbe {
-    /// Parses the last two lines of the output of [`probe_command`]. A login may print other lines before
-    /// them.
+    /// Parses the last two lines of the output of [`probe_command`]. A login may print other lines
+    /// before them.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (head, directory) = text.trim_end().rsplit_once('\n')?;
         let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');

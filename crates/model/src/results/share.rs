@@ -159,7 +159,8 @@ mod tests {
             agents in 1_u32..6,
             end in 0_u32..200,
         ) {
-            let shares: Vec<_> = (0..agents).map(|i| Share::for_agent(i, agents, workers)).collect();
+            let shares: Vec<_> =
+                (0..agents).map(|i| Share::for_agent(i, agents, workers)).collect();
             for number in 0..end {
                 prop_assert_eq!(shares.iter().filter(|s| s.owns(number, workers)).count(), 1);
             }

@@ -1,9 +1,9 @@
 //! Blocks of file data, and pieces of them on their way to a socket.
 //!
 //! A file is a row of places of `BLOCK_BYTES` each; a `Block` holds the first bytes of one place,
-//! and the rest of it reads as zeros. A `DataPiece` keeps its block alive without copying it, so data
-//! that was handed out can never change or become another file's: a write meanwhile finds the block
-//! shared and makes a new one.
+//! and the rest of it reads as zeros. A `DataPiece` keeps its block alive without copying it, so
+//! data that was handed out can never change or become another file's: a write meanwhile finds the
+//! block shared and makes a new one.
 
 use std::sync::{Arc, LazyLock};
 

@@ -16,7 +16,7 @@ mod delegations;
 mod listing;
 mod locks;
 mod names;
-mod numbered;
+mod numbered_calls;
 mod objects;
 mod opens;
 mod sessions;

@@ -17,7 +17,7 @@ use crate::parse::keys::key_elsewhere;
 use crate::parse::level;
 use crate::syntax::address::NfsAddress;
 use crate::syntax::error::{Fault, Located, PlanPosition};
-use crate::syntax::near::{known_word, unknown_word};
+use crate::syntax::suggestion::{known_word, unknown_word};
 
 const URL_FORM: &str = "nfs://host[:port]/path";
 

@@ -17,7 +17,7 @@ use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::fault::KINDS;
 use crate::syntax::hosts::PlannedHost;
 use crate::syntax::limits;
-use crate::syntax::near::known_word;
+use crate::syntax::suggestion::known_word;
 use crate::syntax::text::{quoted, time};
 
 const FORM: &str = "write WHAT [on HOST] at TIME [for TIME] [by TIME], such as `server-stall at \

@@ -10,7 +10,7 @@ use crate::syntax::fault::{
     CALLS, Calls, CappedBytes, ChangingVerifier, ClaimedStability, ERRORS, EndlessListing, KINDS,
     PartsPerMillion, PlannedFault, ServiceTime,
 };
-use crate::syntax::near::{known_word, unknown_word};
+use crate::syntax::suggestion::{known_word, unknown_word};
 
 /// Parts per million in a whole.
 const CERTAIN: u32 = 1_000_000;

@@ -16,7 +16,7 @@ use crate::parse::reference::{KEYS, backend_key, plain_target};
 use crate::parse::section::{KeyDoc, Section};
 use crate::syntax::error::Fault;
 use crate::syntax::limits::legal;
-use crate::syntax::near::nearest_word;
+use crate::syntax::suggestion::nearest_word;
 
 /// Every key, in the order recommended for writing a plan.
 pub(crate) fn reference() -> &'static [KeyDoc] {

@@ -9,7 +9,7 @@ use model::system::Recipe;
 
 use crate::parse::document::PlanText;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
-use crate::syntax::near::unknown_word;
+use crate::syntax::suggestion::unknown_word;
 
 /// Name and text of a built-in recipe.
 type BuiltIn = (&'static str, &'static str);

@@ -19,8 +19,8 @@ use crate::syntax::address::User;
 use crate::syntax::error::{Fault, Located, PlanError};
 use crate::syntax::hosts::{PlannedHost, UsedFrom};
 use crate::syntax::lab::LabArg;
-use crate::syntax::near::unknown_word;
 use crate::syntax::raw::RawTarget;
+use crate::syntax::suggestion::unknown_word;
 use crate::syntax::target::TargetArg;
 use crate::syntax::text::join_with_or;
 

@@ -1,7 +1,7 @@
 //! The setup of hosts for the target of a run.
 //!
-//! `spec` starts from the target, and `aim` keeps a run's target and its lab spec consistent while
-//! settings are put into it. Nothing here accesses a host.
+//! `spec` starts from the target, and `derive_fields` keeps a run's target and its lab spec
+//! consistent while settings are put into it. Nothing here accesses a host.
 
 use model::lab::TUNNEL_SERVER;
 use model::setting::{Family, Setting, Value};

@@ -10,18 +10,18 @@ use model::setting::{Setting, Value};
 use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload};
 
 use crate::resolve::checks::{self, WrittenSettings};
-use crate::resolve::idle::{describe_idle, describe_overridden};
+use crate::resolve::coverage::select_covering;
 use crate::resolve::lab;
+use crate::resolve::no_effect::{describe_idle, describe_overridden};
 use crate::resolve::placement;
 use crate::resolve::server::ServerPlan;
 use crate::resolve::surroundings::Surroundings;
-use crate::resolve::thin::select_covering;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::limits::RUNS_MAX;
-use crate::syntax::near::unknown_word;
 use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::syntax::settings::Settings;
+use crate::syntax::suggestion::unknown_word;
 
 /// The runs of a plan, and the settings that no run depends on.
 pub(crate) struct Matrix {

@@ -1,8 +1,8 @@
 //! The error type of this crate: where, what, and how to fix it.
 //!
 //! A [`PlanError`] prints on one line like a compiler's: `plan.toml:7:1: unknown key ... (hint:
-//! ...)`, or `--io-size: ...` for a command-line flag. Every written value has its [`Place`], so
-//! that a contradiction found late can still report the line.
+//! ...)`, or `--io-size: ...` for a command-line flag. Every written value has its
+//! [`PlanPosition`], so that a contradiction found late can still report the line.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! Judges the conclusions declared in a plan against the data: borne out, contradicted or
 //! undecided.
 //!
-//! [`judge`] is the entry point and returns a [`JudgedConclusion`] for each. A conclusion is about the
-//! effect of one factor between two of its levels, with all other settings equal, computed as in
-//! `dfsbench factors`. "Faster" requires a ratio beyond the smallest effect that matters and an
+//! [`judge`] is the entry point and returns a [`JudgedConclusion`] for each. A conclusion is about
+//! the effect of one factor between two of its levels, with all other settings equal, computed as
+//! in `dfsbench factors`. "Faster" requires a ratio beyond the smallest effect that matters and an
 //! interval that excludes 1; "no difference" requires an interval within the smallest effect.
 //! Anything the interval cannot decide is undecided.
 

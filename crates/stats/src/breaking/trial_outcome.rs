@@ -1,7 +1,7 @@
 //! Outcome of one load: results, or what went wrong.
 //!
-//! [`TrialOutcome::from_trial`] judges a trial like a report does, so that a search replayed from the
-//! results file takes the same path.
+//! [`TrialOutcome::from_trial`] judges a trial like a report does, so that a search replayed from
+//! the results file takes the same path.
 
 use model::{CaveatCode, OpError, Pass, Run, RunSpec, Trial, TrialState};
 

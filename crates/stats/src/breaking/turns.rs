@@ -1,10 +1,10 @@
 //! Checks whether a load is really served worse than a lighter one by alternating them.
 //!
 //! The best of many trials is partly luck, and a single trial may be slow for many reasons. So both
-//! loads are repeated in turns, and [`AlternatedLoads`] compares the outcomes with a rank test, which makes
-//! no assumption about the distribution of the noise. The trials that raised the suspicion don't
-//! count, because they were selected by their results. If the turns don't settle the question, it
-//! stays open.
+//! loads are repeated in turns, and [`AlternatedLoads`] compares the outcomes with a rank test,
+//! which makes no assumption about the distribution of the noise. The trials that raised the
+//! suspicion don't count, because they were selected by their results. If the turns don't settle
+//! the question, it stays open.
 
 use crate::rank::rank_test;
 use crate::summary::median;

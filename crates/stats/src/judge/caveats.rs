@@ -17,7 +17,7 @@ use crate::criteria::{
     INTERACT_RANGE_MIN, INTERACT_TRIALS_MIN, OUTLIER_DISCARD_SHARE_MAX, RESULTS_SHARE_MAX,
     STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN, drift_probability_max,
 };
-use crate::interact::{Dependence, neighbours};
+use crate::dependence::{Dependence, neighbours};
 use crate::interference::{Disturbance, Explanation, explanation, limit_of};
 use crate::outlier::{modified_z_scores, outliers, score_max};
 use crate::rate::Rate;

@@ -10,7 +10,7 @@ use model::{OpKind, RunSpec};
 use super::pool::{Pool, RenamedFiles};
 use super::profile::{LINKS_READ, Profile, RequestSize};
 use super::shares::{profile_of, requests_of_block};
-use crate::moved::MovedBytes;
+use crate::moved_bytes::MovedBytes;
 
 /// Minimum number of names that come and go, and their share of the data files in percent.
 ///

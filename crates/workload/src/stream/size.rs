@@ -6,7 +6,7 @@ use model::{Load, Pass, RunSpec, Workload};
 
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
-use crate::moved::MovedBytes;
+use crate::moved_bytes::MovedBytes;
 use crate::opmix::OpMixSet;
 use crate::transactions;
 

@@ -356,8 +356,8 @@ impl Transfers {
         state.calls -= 1;
         match judged {
             // The verifier of the COMMIT differs from that of the WRITEs, so the server has
-            // restarted in between. Rewrite what it lost first (`pump` holds commits back until
-            // then) and repeat the COMMIT, a limited number of times.
+            // restarted in between. Rewrite what it lost first (`start_calls` holds commits back
+            // until then) and repeat the COMMIT, a limited number of times.
             Ok(CallResult::Unsafe) if state.commits < COMMITS_MAX && common.can_rewrite() => {
                 state.commits += 1;
                 return self.waiting.push_front(slot);

@@ -11,7 +11,7 @@ use nfs_proto::nfs4::{
 };
 
 use super::answer::Failure;
-use super::numbered::NumberedCall;
+use super::numbered_calls::NumberedCall;
 use super::state::{
     Client, ConflictingLock, LockMode, LockRefusal, LockRequest, OwnerKind, Requester, Span, State,
 };

@@ -16,7 +16,7 @@ use nfs_proto::nfs4::{
 use super::attributes::{set_at_creation, to_set};
 use super::delegations::DelegationRequest;
 use super::names::{change_info, check_name};
-use super::numbered::NumberedCall;
+use super::numbered_calls::NumberedCall;
 use super::state::{self, Client, OwnerKind, OwnerTurn, Share, State, Tables};
 use super::{Outcome, Run};
 use crate::fs::{self, Attributes, CreateMode, FileKind, FsError, InodeId, SetAttributes};

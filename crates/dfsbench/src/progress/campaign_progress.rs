@@ -1,8 +1,8 @@
 //! The state of a campaign as reported by its events, for display.
 //!
-//! [`CampaignProgress`] is the main type. It processes events and is independent of terminals. Rates cover a
-//! tenth of a second each. Service times, CPU usage and retransmissions are only known once a pass
-//! has finished, since workers are not interrupted before.
+//! [`CampaignProgress`] is the main type. It processes events and is independent of terminals.
+//! Rates cover a tenth of a second each. Service times, CPU usage and retransmissions are only
+//! known once a pass has finished, since workers are not interrupted before.
 
 use std::collections::VecDeque;
 use std::time::Duration;

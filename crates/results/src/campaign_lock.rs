@@ -1,10 +1,10 @@
 //! Locks on campaigns: one process at a time may run a campaign, while others may run other
 //! campaigns in the same file.
 //!
-//! [`CampaignLock`] is the main type: a locked file next to the results file, named after the campaign and
-//! removed with the hold. The system releases the lock when the process ends, even by kill -9; the
-//! remaining file is then meaningless and [`remove_abandoned`] removes it. SQLite's own locks last
-//! for one transaction and don't distinguish campaigns, so they can't do this.
+//! [`CampaignLock`] is the main type: a locked file next to the results file, named after the
+//! campaign and removed with the hold. The system releases the lock when the process ends, even by
+//! kill -9; the remaining file is then meaningless and [`remove_abandoned`] removes it. SQLite's
+//! own locks last for one transaction and don't distinguish campaigns, so they can't do this.
 //!
 //! **Source:** flock(2), also for its semantics on NFS.
 
