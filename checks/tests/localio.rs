@@ -9,7 +9,7 @@ use checks::check::Fixture;
 use checks::checks;
 use checks::ours::find_evidence;
 use checks::vm::guest::Mount;
-use checks::vm::lab::{Ended, Lab, Wanted};
+use checks::vm::lab::{Lab, NewLab, TemporaryLab};
 use checks::vm::machine::Suite;
 use checks::vm::{self, peer};
 use serde_json::Value;
@@ -19,11 +19,11 @@ use tempfile::TempDir;
 const HOST: &str = "server";
 const FILE_BYTES: u64 = 4 << 20;
 
-static MACHINE: Fixture<Ended> = Fixture::new(|| {
+static MACHINE: Fixture<TemporaryLab> = Fixture::new(|| {
     vm::prepare()?;
     let server = Suite::TrixieLocalio;
-    let wanted = Wanted { server, clients: Vec::new(), mtu: 1500, shared_mib: None };
-    let lab = Ended::new(Lab::up(&vm::lab_folder("test-localio"), &wanted)?);
+    let wanted = NewLab { server, clients: Vec::new(), mtu: 1500, shared_mib: None };
+    let lab = TemporaryLab::new(Lab::boot(&vm::lab_folder("test-localio"), &wanted)?);
     lab.ssh(HOST, "modprobe nfs && lab-export tmpfs")?;
     peer::install_ours(&lab, TempDir::new()?.path())?;
     Ok(lab)

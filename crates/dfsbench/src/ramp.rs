@@ -155,7 +155,7 @@ fn report_campaign(
     session.report(&stored)?;
     let mut is_known = stored.state == CampaignState::Complete;
     for one in replay(&stored, ramp) {
-        is_known &= !matches!(one.search.found().recovery, Some(Recovery::Never { .. }));
+        is_known &= !matches!(one.search.breaking_point().recovery, Some(Recovery::Never { .. }));
     }
     Ok((if is_known { End::Ok } else { End::Invalid }, stored))
 }

@@ -124,7 +124,7 @@ pub(crate) fn compare(
                 }
             }
             (Some(requested), Some(_)) => {
-                findings.add_difference(&option.name, requested, "set", source)
+                findings.add_difference(&option.name, requested, "set", source);
             }
             (value, None) => {
                 if let Some(found) = find_contradicting(option, &listed) {

@@ -49,7 +49,7 @@ pub enum Message<'a> {
 ///
 /// A call as a client encodes it, and how a server answers:
 /// ```
-/// use nfs_proto::program::{Call, Offered};
+/// use nfs_proto::program::{Call, OfferedPrograms};
 /// use nfs_proto::rpc::{CallHeader, Credential, RPC_VERSION};
 /// use nfs_proto::server::{Session, encode_nfs3_reply};
 /// use nfs_proto::xdr::Writer;
@@ -68,7 +68,7 @@ pub enum Message<'a> {
 /// header.encode(&mut Writer::new(&mut sent));
 /// record::end(&mut sent, mark, 0);
 ///
-/// let mut session = Session::new(Offered::ALL);
+/// let mut session = Session::new(OfferedPrograms::ALL);
 /// session.handle_input(&sent);
 /// let mut answer = Vec::new();
 /// let request = session.next_request(&mut answer)?.expect("the call is complete");

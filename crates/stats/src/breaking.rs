@@ -176,7 +176,7 @@ impl Search {
                 self.check_recovery(&outcome, since_ms, bad_ms, at_ms);
             }
             (NextTrial::Try(load) | NextTrial::Again(load), TrialOutcome::Broken(_)) => {
-                self.note_break(load)
+                self.note_break(load);
             }
             // If a lighter load breaks right after it, that is still an effect of the heavier one.
             (NextTrial::InTurns(turns), TrialOutcome::Broken(_)) => self.note_break(turns.load),
@@ -197,7 +197,7 @@ impl Search {
     }
 
     /// Returns the result so far.
-    pub fn found(&self) -> BreakingPoint {
+    pub fn breaking_point(&self) -> BreakingPoint {
         let passes = self.count_passes();
         let mut saturated_from = Vec::with_capacity(passes);
         for pass in 0..passes {
@@ -252,13 +252,13 @@ impl Search {
 
     /// Returns those of the loads that turned out to be good.
     fn good_loads<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
-        let mut heaviest_good = Vec::new();
+        let mut good = Vec::new();
         for load in loads {
             if Some(*load) <= self.heaviest_good() {
-                heaviest_good.push(*load);
+                good.push(*load);
             }
         }
-        heaviest_good
+        good
     }
 
     /// Returns the result of a pass at a load, with a separate median for each number.

@@ -71,7 +71,7 @@ fn has_setting(tried: &SearchTrial<'_>, name: &str, value: &str) -> bool {
 fn describe_search(searched: &FinishedSearch<'_>, request: &RampRequest) -> String {
     // The load at which it breaks comes first, then what it supports, how it recovers, and what
     // makes the results less certain.
-    let found = searched.search.found();
+    let found = searched.search.breaking_point();
     let mut parts = vec![describe_break(searched, request)];
     if let (Some(heaviest_good), Some((load, _))) = (found.heaviest_good, found.lightest_bad) {
         let mut supports = format!("it supports {}", request.describe_load(heaviest_good));
@@ -125,7 +125,7 @@ fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
 
 /// Describes the load at which the server gave in, and how.
 fn describe_break(searched: &FinishedSearch<'_>, request: &RampRequest) -> String {
-    let found = searched.search.found();
+    let found = searched.search.breaking_point();
     match found.lightest_bad {
         _ if searched.search.next().is_some() => {
             "the search was stopped before it was complete".to_owned()
@@ -315,7 +315,7 @@ fn outcome_without_figures(outcome: &str) -> [String; 3] {
 
 /// Returns a search as JSON.
 fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
-    let found = searched.search.found();
+    let found = searched.search.breaking_point();
     // The names of these members are those of the first release.
     let (mut gave_in_at, mut way, mut reason, mut hangs) = (None, None, None, false);
     if let Some(trouble) = searched.failure() {

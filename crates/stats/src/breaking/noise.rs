@@ -38,7 +38,7 @@ fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (BreakingPoin
         };
         search.handle_outcome(TrialOutcome::Figures(vec![Some(figure)]), tried * 1_000);
     }
-    (search.found(), tried as usize)
+    (search.breaking_point(), tried as usize)
 }
 
 /// Returns how many searches of a server with a constant rate report a failure, and the number of

@@ -47,7 +47,7 @@ impl FinishedSearch<'_> {
     /// Returns why the trial failed at the load that broke the server, or else at the lighter one
     /// alternated with it.
     pub fn failure(&self) -> Option<&TrialFailure> {
-        let (lightest_bad, _) = self.search.found().lightest_bad?;
+        let (lightest_bad, _) = self.search.breaking_point().lightest_bad?;
         let mut of_turn = None;
         for tried in &self.tried {
             let TrialOutcome::Broken(trouble) = &tried.outcome else { continue };

@@ -19,7 +19,7 @@ fn searched(max: u32, mut server: impl FnMut(u32) -> TrialOutcome) -> (BreakingP
         search.handle_outcome(server(load), tried.len() as u64 * 1_000);
         assert!(tried.len() < 100, "{tried:?}");
     }
-    (search.found(), tried)
+    (search.breaking_point(), tried)
 }
 
 fn figure(per_s: f64) -> LoadFigure {
@@ -134,7 +134,7 @@ fn narrows_rate_to_two_percent() {
             trials += 1;
             search.handle_outcome(TrialOutcome::Figures(vec![Some(figure)]), trials * 1_000);
         }
-        let found = search.found();
+        let found = search.breaking_point();
         let Some((lightest_bad, ServerFailure::Behind { .. })) = found.lightest_bad else {
             panic!("{found:?}")
         };

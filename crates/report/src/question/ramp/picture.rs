@@ -174,7 +174,7 @@ impl<'a> RampPlot<'a> {
         if !has_line {
             return None;
         }
-        let lightest_bad = searched.search.found().lightest_bad.map(|(load, _)| load);
+        let lightest_bad = searched.search.breaking_point().lightest_bad.map(|(load, _)| load);
         let ends = (*loads.first()?, *loads.last()?);
         Some(Self { request, counted, passes, failed, lightest_bad, ends })
     }
