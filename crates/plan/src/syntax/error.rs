@@ -73,7 +73,7 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
             PlanPosition::Text { line, column } => {
-                write!(f, "{}:{line}:{column}", self.source_name)?
+                write!(f, "{}:{line}:{column}", self.source_name)?;
             }
             PlanPosition::Flag(flag) => f.write_str(flag)?,
             PlanPosition::Whole => f.write_str(&self.source_name)?,
