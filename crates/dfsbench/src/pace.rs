@@ -2,7 +2,7 @@
 //! seconds.
 //!
 //! Hosts are not set up, so plans that need that are refused; for those there is
-//! [`of_campaign`](controller::pace::of_campaign).
+//! [`from_campaign`](controller::pace::from_campaign).
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! Result of a search: at which load a server failed, how, and whether it recovered.
 //!
-//! [`super::Search::found`] returns a [`BreakingPoint`] after each trial. Loads are numbers of
+//! [`super::Search::breaking_point`] returns a [`BreakingPoint`] after each trial. Loads are numbers of
 //! clients or ops per second, depending on what the search varies.
 
 /// How a server failed.
