@@ -1,7 +1,7 @@
 //! Result of a search: at which load a server failed, how, and whether it recovered.
 //!
-//! [`super::Search::breaking_point`] returns a [`BreakingPoint`] after each trial. Loads are numbers of
-//! clients or ops per second, depending on what the search varies.
+//! [`super::Search::breaking_point`] returns a [`BreakingPoint`] after each trial. Loads are
+//! numbers of clients or ops per second, depending on what the search varies.
 
 /// How a server failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
