@@ -2,7 +2,7 @@
 //! grants it, and TLS records from there on, to the last byte.
 //!
 //! tshark doesn't follow the change from RPC to TLS, so a capture is dissected twice. The main type
-//! is [`Secured`].
+//! is [`TlsCapture`].
 //!
 //! **Source:** RFC 9289 sections 4.1 and 5; Wireshark display filter reference, "rpc", "tls".
 
@@ -30,12 +30,12 @@ const AS_TLS: [&str; 7] = [
 ];
 
 /// A capture of connections that all use TLS.
-pub struct Secured {
+pub struct TlsCapture {
     as_rpc: String,
     as_tls: String,
 }
 
-impl Secured {
+impl TlsCapture {
     /// Ends a capture and dissects it.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn secured(rpc: &str, tls: &str) -> Result<()> {
-        Secured { as_rpc: rpc.to_owned(), as_tls: tls.to_owned() }.check()
+        TlsCapture { as_rpc: rpc.to_owned(), as_tls: tls.to_owned() }.check()
     }
 
     #[test]

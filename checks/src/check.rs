@@ -32,7 +32,7 @@ macro_rules! checks {
         $(#[$attribute])*
         #[test]
         fn $name() {
-            $crate::fresh::require();
+            $crate::freshness::require();
             $crate::check::run_within($seconds, || $check);
         }
     )+};

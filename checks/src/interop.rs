@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::capture::{Capture, Expected};
-use crate::capture_tls::Secured;
+use crate::capture_tls::TlsCapture;
 use crate::libnfs::Export;
 use crate::repo::{self, Profile};
 use crate::{native, proc};
@@ -96,7 +96,7 @@ pub fn check_captured_tls(address: &str, export: &Export) -> Result<()> {
     for _ in 0..CAPTURES_MAX {
         let capture = Capture::start(export.port)?;
         check_all(address, &["--entries", FEW_ENTRIES])?;
-        let secured = Secured::dissect(capture)?;
+        let secured = TlsCapture::dissect(capture)?;
         if secured.is_all_there() {
             return secured.check();
         }

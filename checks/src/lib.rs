@@ -17,13 +17,12 @@
 
 pub mod axe;
 pub mod browser;
-pub mod built;
 pub mod capture;
 pub mod capture_tls;
 pub mod check;
 pub mod cluster;
 pub mod durability;
-pub mod fresh;
+pub mod freshness;
 pub mod ganesha;
 pub mod guard;
 pub mod hosts;
@@ -40,5 +39,6 @@ pub mod repo;
 pub mod setup;
 pub mod strace;
 pub mod systems;
+pub mod test_programs;
 pub mod traces;
 pub mod vm;

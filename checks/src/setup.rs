@@ -31,17 +31,17 @@ enum Proof {
 }
 
 /// One thing that the tests need.
-struct Part {
+struct Requirement {
     package: &'static str,
     proof: Proof,
     what_for: &'static str,
 }
 
-const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Part {
-    Part { package, proof, what_for }
+const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Requirement {
+    Requirement { package, proof, what_for }
 }
 
-const PARTS: [Part; 39] = [
+const PARTS: [Requirement; 39] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers for it"),
@@ -88,7 +88,7 @@ const PARTS: [Part; 39] = [
 ];
 
 /// Parts that only releases need (`cargo xtask dist`), but not the tests.
-const RELEASE_PARTS: [Part; 4] = [
+const RELEASE_PARTS: [Requirement; 4] = [
     part("binutils", Proof::Program("objcopy"), "separates program and symbols"),
     part("dpkg", Proof::Program("dpkg-deb"), "builds Debian packages"),
     part("rpm", Proof::Program("rpmbuild"), "builds Fedora packages"),
@@ -96,7 +96,7 @@ const RELEASE_PARTS: [Part; 4] = [
 ];
 
 /// Parts of the file systems that only `cargo xtask real systems` sets up.
-const SYSTEM_PARTS: [Part; 11] = [
+const SYSTEM_PARTS: [Requirement; 11] = [
     part("ceph-common", Proof::Program("ceph"), "commands of CephFS"),
     part("ceph-fuse", Proof::Program("ceph-fuse"), "its client"),
     part("ceph-mds", Proof::Program("ceph-mds"), "its metadata server"),
@@ -127,7 +127,7 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Packages that are only in Debian's non-free section.
 const NON_FREE: [&str; 1] = ["iozone3"];
 
-impl Part {
+impl Requirement {
     fn is_there(&self) -> bool {
         match self.proof {
             Proof::Program(name) => proc::on_path(name),
@@ -182,7 +182,7 @@ pub fn check_installed() -> Result<()> {
 }
 
 /// Prints and returns the missing parts.
-fn report_missing() -> Vec<&'static Part> {
+fn report_missing() -> Vec<&'static Requirement> {
     let missing = find_missing(&PARTS.each_ref().map(|part| part.package));
     for part in &missing {
         println!("missing: {} ({}): {}", part.package, part.describe_proof(), part.what_for);
@@ -208,7 +208,7 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
 }
 
 /// Returns the missing parts of these packages.
-fn find_missing(packages: &[&str]) -> Vec<&'static Part> {
+fn find_missing(packages: &[&str]) -> Vec<&'static Requirement> {
     PARTS
         .iter()
         .chain(&RELEASE_PARTS)
@@ -217,7 +217,7 @@ fn find_missing(packages: &[&str]) -> Vec<&'static Part> {
         .collect()
 }
 
-fn install_all(missing: &[&Part]) -> Result<()> {
+fn install_all(missing: &[&Requirement]) -> Result<()> {
     install_by_apt(missing)?;
     for part in missing {
         let package = part.package;
@@ -227,7 +227,7 @@ fn install_all(missing: &[&Part]) -> Result<()> {
     Ok(())
 }
 
-fn install_by_apt(missing: &[&Part]) -> Result<()> {
+fn install_by_apt(missing: &[&Requirement]) -> Result<()> {
     let mut free = Vec::new();
     let mut restricted = Vec::new();
     for part in missing {

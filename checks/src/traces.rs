@@ -172,7 +172,7 @@ struct ReplayedKind {
 
 /// Bytes transferred by a replay.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct TransferredBytes {
     /// Bytes of READ and READ_PLUS.
     pub read: u64,
     /// Bytes of WRITE.
@@ -208,14 +208,18 @@ pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &st
 ///
 /// # Errors
 /// If one doesn't.
-pub fn replay_faithfully(mut command: Command, trace: &Path, target: &str) -> Result<Moved> {
+pub fn replay_faithfully(
+    mut command: Command,
+    trace: &Path,
+    target: &str,
+) -> Result<TransferredBytes> {
     command.arg("replay").arg(trace).arg(target).args(["--closed", "--format", "json"]);
     let json = proc::capture_output(&mut command)?.stdout;
     let replay: Replay = serde_json::from_slice(&json).context("no replay was printed")?;
     let outcome = replay.outcomes.first().context("nothing was replayed")?;
     let Outcome { ops, issued, accounted, .. } = *outcome;
     ensure!(ops > 100 && issued == ops && accounted == ops, "{ops}, {issued}, {accounted}");
-    let mut moved = Moved { read: 0, written: 0 };
+    let mut moved = TransferredBytes { read: 0, written: 0 };
     for kind in &outcome.kinds {
         let ReplayedKind { kind, ops, unexpected_errors, bytes } = kind;
         ensure!(*unexpected_errors == 0, "{unexpected_errors} of {ops} {kind} failed");

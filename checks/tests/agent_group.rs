@@ -23,7 +23,7 @@ use serde_json::Value;
 
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(HOSTS));
 static AGENT_GROUP: Fixture<AgentGroup<'static>> =
-    Fixture::new(|| AgentGroup::of_all_hosts(LAB.get()?));
+    Fixture::new(|| AgentGroup::with_all_hosts(LAB.get()?));
 
 checks! {
     starts_ten_hosts_together: 300 s, together(AGENT_GROUP.get()?);
@@ -65,7 +65,7 @@ struct AgentGroup<'l> {
 
 impl<'l> AgentGroup<'l> {
     /// Makes agents of all hosts of a lab.
-    fn of_all_hosts(lab: &'l Lab) -> Result<Self> {
+    fn with_all_hosts(lab: &'l Lab) -> Result<Self> {
         let shared = lab.shared.path().join("data");
         fs::create_dir_all(&shared)?;
         Ok(Self { lab, shared })

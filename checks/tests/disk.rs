@@ -13,10 +13,10 @@ use anyhow::{Result, ensure};
 use checks::checks;
 use tempfile::TempDir;
 
-use checks::built;
 use checks::ours::Ours;
 use checks::proc;
 use checks::repo::{self, Profile};
+use checks::test_programs;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
@@ -106,7 +106,7 @@ fn full_at_each_step() -> Result<()> {
     let folder = TempDir::new()?;
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-euc", SMALL, "disk"]);
-    let test = built::find_test_program("dfsbench", "fleet")?;
+    let test = test_programs::find_test_program("dfsbench", "fleet")?;
     command.arg(folder.path()).arg(&test.executable).args(["full::", "--ignored"]);
     command.env("DFSBENCH_SMALL_DISK", folder.path()).current_dir(&test.package);
     let output = proc::capture_output(&mut command)?;

@@ -15,7 +15,7 @@ use checks::hosts::PATIENCE;
 use checks::ours::{self, Ours};
 use checks::proc::{self, Background};
 use checks::repo::Profile;
-use checks::vm::lab::{Ended, Lab, Wanted};
+use checks::vm::lab::{Lab, NewLab, TemporaryLab};
 use checks::vm::machine::Suite;
 use checks::vm::power;
 use checks::{checks, vm};
@@ -27,12 +27,12 @@ const SHARED_MIB: u32 = 512;
 const DISK: &str = "/dev/vdb";
 
 /// A server and two clients, which share a disk.
-static MACHINES: Fixture<Ended> = Fixture::new(|| {
+static MACHINES: Fixture<TemporaryLab> = Fixture::new(|| {
     vm::prepare()?;
     let suite = Suite::TrixieSystems;
     let wanted =
-        Wanted { server: suite, clients: vec![suite; 2], mtu: 1500, shared_mib: Some(SHARED_MIB) };
-    Ok(Ended::new(Lab::up(&vm::lab_folder("test-kernel-clients"), &wanted)?))
+        NewLab { server: suite, clients: vec![suite; 2], mtu: 1500, shared_mib: Some(SHARED_MIB) };
+    Ok(TemporaryLab::new(Lab::boot(&vm::lab_folder("test-kernel-clients"), &wanted)?))
 });
 
 checks! {

@@ -11,7 +11,7 @@ use checks::checks;
 use checks::hosts::PATIENCE;
 use checks::ours::find_evidence;
 use checks::vm::guest::Mount;
-use checks::vm::lab::{Ended, Lab, Wanted};
+use checks::vm::lab::{Lab, NewLab, TemporaryLab};
 use checks::vm::machine::Suite;
 use checks::vm::{self, peer};
 use serde_json::Value;
@@ -42,11 +42,11 @@ const STATE: &str = "cat /sys/module/nfs/parameters/localio_enabled; \
                      ls -A /run/dfsbench 2>/dev/null; cat /var/lib/dfsbench/undo.jsonl \
                      2>/dev/null; true";
 
-static MACHINE: Fixture<Ended> = Fixture::new(|| {
+static MACHINE: Fixture<TemporaryLab> = Fixture::new(|| {
     vm::prepare()?;
     let server = Suite::TrixieLocalio;
-    let wanted = Wanted { server, clients: Vec::new(), mtu: 1500, shared_mib: None };
-    let lab = Ended::new(Lab::up(&vm::lab_folder("test-localio"), &wanted)?);
+    let wanted = NewLab { server, clients: Vec::new(), mtu: 1500, shared_mib: None };
+    let lab = TemporaryLab::new(Lab::boot(&vm::lab_folder("test-localio"), &wanted)?);
     lab.ssh(HOST, "modprobe nfs && lab-export tmpfs")?;
     peer::install_ours(&lab, TempDir::new()?.path())?;
     Ok(lab)

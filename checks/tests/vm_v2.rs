@@ -7,7 +7,7 @@ use checks::check::Fixture;
 use checks::checks;
 use checks::proc::Background;
 use checks::vm::guest::Mount;
-use checks::vm::lab::{Ended, Wanted};
+use checks::vm::lab::{NewLab, TemporaryLab};
 use checks::vm::machine::Suite;
 use checks::vm::peer::{self, SERVER};
 use checks::vm::{self, saved};
@@ -15,11 +15,11 @@ use checks::vm::{self, saved};
 const CLIENT: &str = "client1";
 
 /// A server that supports v2, and a client.
-static MACHINES: Fixture<Ended> = Fixture::new(|| {
+static MACHINES: Fixture<TemporaryLab> = Fixture::new(|| {
     vm::prepare()?;
     let suite = Suite::Bullseye;
-    let wanted = Wanted { server: suite, clients: vec![suite], mtu: 1500, shared_mib: None };
-    let lab = Ended::new(saved::copy_booted(&vm::lab_folder("test-v2"), &wanted, 2)?);
+    let wanted = NewLab { server: suite, clients: vec![suite], mtu: 1500, shared_mib: None };
+    let lab = TemporaryLab::new(saved::copy_booted(&vm::lab_folder("test-v2"), &wanted, 2)?);
     lab.rewind()?;
     let line = "lab-nfsd 8 -V 2 && lab-export ext4 && cat /proc/fs/nfsd/versions";
     let versions = lab.ssh("server", line)?;

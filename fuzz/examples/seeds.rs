@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-use fuzz::messages::{Part, REPLY, Small};
+use fuzz::messages::{DecodedPart, REPLY, RpcMessage};
 use nfs_proto::nfs4::{CompoundBuilder, Op};
-use nfs_proto::program::{Call, Offered};
+use nfs_proto::program::{Call, OfferedPrograms};
 use nfs_proto::rpc::{
     AuthSys, CallHeader, Credential, Groups, ProcedureId, RPC_VERSION, ReplyHeader, RpcError,
 };
@@ -102,7 +102,7 @@ fn message(selector: &[u8], encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
 
 fn rpc_messages() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
-    for small in [Small::CallHeader, Small::Request] {
+    for small in [RpcMessage::CallHeader, RpcMessage::Request] {
         for call in small_calls() {
             all.push(message(&[selector(small)], |writer| {
                 header(&call).encode(writer);
@@ -112,18 +112,18 @@ fn rpc_messages() -> Vec<Vec<u8>> {
         let unknown = CallHeader { program: 1, ..header(&small_calls()[0]) };
         all.push(message(&[selector(small)], |writer| unknown.encode(writer)));
     }
-    let arguments = selector(Small::Arguments);
-    for (line, (program, version, _)) in Offered::ALL.table().into_iter().enumerate() {
+    let arguments = selector(RpcMessage::Arguments);
+    for (line, (program, version, _)) in OfferedPrograms::ALL.table().into_iter().enumerate() {
         for procedure in 0..=22 {
             let id = ProcedureId::new(program, version, procedure);
             all.extend(shapes(&[arguments, line as u8, procedure as u8], |reader| {
-                Call::decode(Offered::ALL, id, reader).is_ok()
+                Call::decode(OfferedPrograms::ALL, id, reader).is_ok()
             }));
         }
     }
     for result in refusals() {
         let reply = ReplyHeader { xid: 7, result };
-        all.push(message(&[selector(Small::ReplyHeader)], |writer| reply.encode(writer)));
+        all.push(message(&[selector(RpcMessage::ReplyHeader)], |writer| reply.encode(writer)));
     }
     all.extend(lists());
     all
@@ -140,8 +140,8 @@ fn shapes(selector: &[u8], accepts: impl Fn(Reader<'_>) -> bool) -> Vec<Vec<u8>>
     all
 }
 
-fn selector(small: Small) -> u8 {
-    Small::ALL.iter().position(|one| *one == small).expect("one of them") as u8
+fn selector(small: RpcMessage) -> u8 {
+    RpcMessage::ALL.iter().position(|one| *one == small).expect("one of them") as u8
 }
 
 fn header<'a>(call: &Call<'_>) -> CallHeader<'a> {
@@ -187,12 +187,12 @@ fn lists() -> Vec<Vec<u8>> {
     let portmap =
         |small, reply: portmap::Reply<'_>| message(&[selector(small)], |w| reply.encode(w));
     vec![
-        mount(Small::Mnt3, mount3::Reply::Mnt(Ok(mount3::MountOk { root, flavors }))),
-        mount(Small::Mnt3, mount3::Reply::Mnt(Err(mount3::MountStatus::from_number(13)))),
-        mount(Small::Exports, mount3::Reply::Export(&[export, export])),
-        mount(Small::Mounts, mount3::Reply::Dump(&[mounted, mounted])),
-        portmap(Small::Mappings, portmap::Reply::Dump(&[mapping, mapping])),
-        portmap(Small::Port, portmap::Reply::Getport(2049)),
+        mount(RpcMessage::Mnt3, mount3::Reply::Mnt(Ok(mount3::MountOk { root, flavors }))),
+        mount(RpcMessage::Mnt3, mount3::Reply::Mnt(Err(mount3::MountStatus::from_number(13)))),
+        mount(RpcMessage::Exports, mount3::Reply::Export(&[export, export])),
+        mount(RpcMessage::Mounts, mount3::Reply::Dump(&[mounted, mounted])),
+        portmap(RpcMessage::Mappings, portmap::Reply::Dump(&[mapping, mapping])),
+        portmap(RpcMessage::Port, portmap::Reply::Getport(2049)),
     ]
 }
 
@@ -223,21 +223,23 @@ fn nfs3_messages() -> Vec<Vec<u8>> {
 }
 
 fn nfs4_messages() -> Vec<Vec<u8>> {
-    let part = |part: Part| Part::ALL.iter().position(|one| *one == part).expect("one") as u8;
+    let part = |part: DecodedPart| {
+        DecodedPart::ALL.iter().position(|one| *one == part).expect("one") as u8
+    };
     let ops = ops::ops();
     let results = results::results();
-    let with = |selector: Part, bytes: &[u8]| [&[part(selector)], bytes].concat();
+    let with = |selector: DecodedPart, bytes: &[u8]| [&[part(selector)], bytes].concat();
     let mut all: Vec<Vec<u8>> = Vec::new();
-    all.extend(ops.iter().map(|(_, bytes)| with(Part::Op, bytes)));
-    all.extend(results.iter().map(|(_, bytes)| with(Part::Result, bytes)));
+    all.extend(ops.iter().map(|(_, bytes)| with(DecodedPart::Op, bytes)));
+    all.extend(results.iter().map(|(_, bytes)| with(DecodedPart::Result, bytes)));
     for (_, bytes) in &results {
         let head = [0_u32, 0, 1].map(u32::to_be_bytes).concat();
-        all.push(with(Part::CompoundReply, &[&head, &bytes[..]].concat()));
+        all.push(with(DecodedPart::CompoundReply, &[&head, &bytes[..]].concat()));
     }
     for minor in 0..3 {
         let picked: Vec<&Op<'_>> = ops.iter().map(|(op, _)| op).collect();
         for few in picked.chunks(4) {
-            let mut bytes = vec![part(Part::Compound)];
+            let mut bytes = vec![part(DecodedPart::Compound)];
             let mut builder = CompoundBuilder::new(&mut bytes, b"tag", minor);
             for op in few {
                 builder.push(op);
@@ -246,7 +248,7 @@ fn nfs4_messages() -> Vec<Vec<u8>> {
             all.push(bytes);
         }
     }
-    for part in [Part::Attributes, Part::Callback, Part::CallbackReply] {
+    for part in [DecodedPart::Attributes, DecodedPart::Callback, DecodedPart::CallbackReply] {
         let attributes = [2_u32, 0x0010_011a, 0x0030_a23a, 0].map(u32::to_be_bytes).concat();
         all.push(with(part, &attributes));
     }

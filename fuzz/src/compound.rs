@@ -82,7 +82,7 @@ pub struct Choice {
 
 /// Ids that the server has returned so far.
 #[derive(Debug, Default)]
-struct Known {
+struct ServerIds {
     client: u64,
     confirm: [u8; 8],
     create_sequence: u32,
@@ -110,7 +110,7 @@ struct Rig {
     stream: Stream,
     minor: u32,
     xid: u32,
-    known: Known,
+    known: ServerIds,
 }
 
 /// Sends all compounds and checks each reply.
@@ -118,7 +118,7 @@ pub fn check_compounds(run: &Run) {
     let server = start_server();
     let stream = Stream::connect_to(server.address());
     let minor = u32::from(run.minor % 3);
-    let mut rig = Rig { server, stream, minor, xid: 0, known: Known::default() };
+    let mut rig = Rig { server, stream, minor, xid: 0, known: ServerIds::default() };
     if run.introduced {
         rig.introduce();
     }
@@ -213,7 +213,7 @@ impl Rig {
     }
 }
 
-impl Known {
+impl ServerIds {
     fn learn_from(&mut self, result: &OpResult<'_>) {
         let OpResult::Ok(ok) = result else { return };
         match *ok {
@@ -248,7 +248,7 @@ impl Known {
 
 /// Parameters of an operation.
 struct Parts<'a> {
-    known: &'a Known,
+    known: &'a ServerIds,
     choice: Choice,
     attributes: Fattr<'a>,
     security: List<'a, CallbackSecurity<'a>>,
@@ -443,7 +443,7 @@ impl<'a> Parts<'a> {
                 count: length,
             },
             OpCode::IoAdvise => {
-                Op::IoAdvise { stateid, offset, count: length, hints: Bitmap::of(&[1]) }
+                Op::IoAdvise { stateid, offset, count: length, hints: Bitmap::from_numbers(&[1]) }
             }
             OpCode::Access => Op::Access { access: count },
             _ => return None,
@@ -465,7 +465,7 @@ impl<'a> Parts<'a> {
             OpCode::Nverify => Op::Nverify { attributes },
             OpCode::Secinfo => Op::Secinfo { name },
             OpCode::Readdir => {
-                let request = Bitmap::of(&[1, 4, 20, 33]);
+                let request = Bitmap::from_numbers(&[1, 4, 20, 33]);
                 let maxcount = u32::from(self.choice.much) << 6;
                 Op::Readdir {
                     cookie: u64::from(self.choice.which),
@@ -475,9 +475,9 @@ impl<'a> Parts<'a> {
                     request,
                 }
             }
-            OpCode::Getattr => {
-                Op::Getattr { request: Bitmap::of(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35, 82]) }
-            }
+            OpCode::Getattr => Op::Getattr {
+                request: Bitmap::from_numbers(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35, 82]),
+            },
             _ => return None,
         })
     }
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn has_arguments_for_every_operation() {
-        let known = Known { stateids: vec![Stateid::ANONYMOUS], ..Known::default() };
+        let known = ServerIds { stateids: vec![Stateid::ANONYMOUS], ..ServerIds::default() };
         let attributes = Fattr::decode(&mut Reader::new(&ATTRIBUTES)).unwrap();
         let security = List::decode(&mut Reader::new(&[0; 4])).unwrap();
         let mut made = 0;

@@ -25,8 +25,8 @@ mod rpc;
 
 pub use nfs2::check_nfs2;
 pub use nfs3::check_nfs3;
-pub use nfs4::{Part, check_nfs4};
-pub use rpc::{Small, check_rpc};
+pub use nfs4::{DecodedPart, check_nfs4};
+pub use rpc::{RpcMessage, check_rpc};
 
 /// Set in a selector that contains a procedure if the message is its reply.
 pub const REPLY: u8 = 0x80;

@@ -15,7 +15,7 @@ const STREAM_BYTES_MAX: usize = 1 << 20;
 
 /// A part of a stream.
 #[derive(Arbitrary, Clone, Debug)]
-pub enum Part<'a> {
+pub enum StreamPart<'a> {
     /// A well-formed fragment.
     Fragment {
         /// Its bytes, 0 to 65,535.
@@ -37,7 +37,7 @@ pub struct Stream<'a> {
     /// Lengths of the pieces, used cyclically; after a 0, the rest arrives at once.
     pub cuts: Vec<u16>,
     /// The parts of the stream.
-    pub parts: Vec<Part<'a>>,
+    pub parts: Vec<StreamPart<'a>>,
 }
 
 impl Stream<'_> {
@@ -45,13 +45,13 @@ impl Stream<'_> {
         let mut bytes = Vec::new();
         for (number, part) in self.parts.iter().enumerate() {
             match part {
-                Part::Fragment { len, last } => {
+                StreamPart::Fragment { len, last } => {
                     let mark = Mark { len: usize::from(*len), last: *last };
                     bytes.extend_from_slice(&mark.to_bytes());
                     bytes.resize(bytes.len() + mark.len, number as u8);
                 }
-                Part::Mark(word) => bytes.extend_from_slice(&word.to_be_bytes()),
-                Part::Bytes(part) => bytes.extend_from_slice(part),
+                StreamPart::Mark(word) => bytes.extend_from_slice(&word.to_be_bytes()),
+                StreamPart::Bytes(part) => bytes.extend_from_slice(part),
             }
             if bytes.len() > STREAM_BYTES_MAX {
                 break;
@@ -70,7 +70,7 @@ impl Stream<'_> {
 
 /// Records found in a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Found {
+struct ReadRecords {
     records: Vec<Vec<u8>>,
     fragments: u64,
     refused: bool,
@@ -78,8 +78,8 @@ struct Found {
 }
 
 /// Reads a whole stream at once, as simply as possible.
-fn read_at_once(mut stream: &[u8], record_bytes_max: usize) -> Found {
-    let mut found = Found::default();
+fn read_at_once(mut stream: &[u8], record_bytes_max: usize) -> ReadRecords {
+    let mut found = ReadRecords::default();
     let mut record = Vec::new();
     let mut empty_fragments = 0;
     while let Some((mark, rest)) = stream.split_first_chunk::<MARK_BYTES>() {
@@ -107,7 +107,7 @@ pub fn check_stream(stream: &Stream<'_>) {
     let bytes = stream.to_bytes();
     let want = read_at_once(&bytes, stream.record_limit());
     let mut inbox = Inbox::new(stream.record_limit());
-    let mut got = Found::default();
+    let mut got = ReadRecords::default();
     let ((), allocated) =
         allocated_by(|| feed_in_pieces(&mut inbox, &bytes, &stream.cuts, &mut got));
     got.fragments = inbox.fragments();
@@ -119,7 +119,7 @@ pub fn check_stream(stream: &Stream<'_>) {
     assert!(allocated <= 8 * arrived as u64 + (256 << 10), "{allocated} bytes for {arrived}");
 }
 
-fn feed_in_pieces(inbox: &mut Inbox, mut bytes: &[u8], cuts: &[u16], got: &mut Found) {
+fn feed_in_pieces(inbox: &mut Inbox, mut bytes: &[u8], cuts: &[u16], got: &mut ReadRecords) {
     let mut cuts = cuts.iter().map(|len| usize::from(*len)).filter(|len| *len > 0);
     while !bytes.is_empty() {
         let (piece, rest) = bytes.split_at(cuts.next().unwrap_or(usize::MAX).min(bytes.len()));

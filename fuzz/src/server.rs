@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use nfs_proto::client::{Chunk, Config, File, Framing, PayloadMode, ProtocolVersion, Session};
-use nfs_proto::program::{Call, Offered};
+use nfs_proto::program::{Call, OfferedPrograms};
 use nfs_proto::record::{Inbox, append_fragmented};
 use nfs_proto::rpc::{
     AuthSys, CallHeader, Credential, Groups, ProcedureId, RPC_VERSION, ReplyHeader,
@@ -62,7 +62,7 @@ pub enum Step<'a> {
     },
     /// A call with arbitrary arguments.
     Call {
-        /// Selects a row of [`Offered::table`].
+        /// Selects a row of [`OfferedPrograms::table`].
         program: u8,
         /// Selects the procedure.
         procedure: u8,
@@ -73,7 +73,7 @@ pub enum Step<'a> {
     },
     /// The same as a datagram.
     Datagram {
-        /// Selects a row of [`Offered::table`].
+        /// Selects a row of [`OfferedPrograms::table`].
         program: u8,
         /// Selects the procedure.
         procedure: u8,
@@ -285,7 +285,7 @@ fn root_user() -> AuthSys<'static> {
 }
 
 fn procedure_id(line: u8, procedure: u8) -> ProcedureId {
-    let table = Offered::ALL.table();
+    let table = OfferedPrograms::ALL.table();
     let (program, version, _) = table[usize::from(line) % table.len()];
     ProcedureId::new(program, version, u32::from(procedure) % 24)
 }

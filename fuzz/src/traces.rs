@@ -74,8 +74,12 @@ fn feed_made<W: std::io::Write>(capture: &mut Capture<W>, mut bytes: &[u8]) {
         let side = usize::from(flags & 1);
         time_ns += u64::from(flags >> 4) * 40_000_000;
         let sequence = sequences[side].wrapping_add_signed(i32::from(ahead.cast_signed()));
-        let packet =
-            make_packet(&Made { flags, sequence, acknowledged: sequences[1 - side], payload });
+        let packet = make_packet(&PacketParts {
+            flags,
+            sequence,
+            acknowledged: sequences[1 - side],
+            payload,
+        });
         sequences[side] = sequence.wrapping_add(payload.len() as u32);
         let kept = packet.len().saturating_sub(usize::from(cut));
         let packet = Packet {
@@ -89,15 +93,15 @@ fn feed_made<W: std::io::Write>(capture: &mut Capture<W>, mut bytes: &[u8]) {
 }
 
 /// Fields of a generated packet.
-struct Made<'a> {
+struct PacketParts<'a> {
     flags: u8,
     sequence: u32,
     acknowledged: u32,
     payload: &'a [u8],
 }
 
-fn make_packet(made: &Made<'_>) -> Vec<u8> {
-    let Made { flags, sequence, acknowledged, payload } = *made;
+fn make_packet(made: &PacketParts<'_>) -> Vec<u8> {
+    let PacketParts { flags, sequence, acknowledged, payload } = *made;
     let is_udp = flags & 2 != 0;
     let transport_bytes = if is_udp { 8 } else { HEADER_BYTES - 20 };
     let total = (20 + transport_bytes + payload.len()) as u16;

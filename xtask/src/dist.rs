@@ -68,7 +68,7 @@ pub struct Release {
 }
 
 impl Release {
-    fn of_commit() -> Result<Self> {
+    fn from_commit() -> Result<Self> {
         let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(given) => given,
             Err(_) => git(&["log", "-1", "--format=%ct"])?,
@@ -99,7 +99,7 @@ impl Release {
 /// If a step fails; the message names it.
 pub fn run(options: &Options) -> Result<bool> {
     setup::install_packages(&["dpkg", "rpm", "binutils", "xz-utils"])?;
-    let release = Release::of_commit()?;
+    let release = Release::from_commit()?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
     if !changes.is_empty() {
         println!("dist: there are uncommitted changes, but the artifacts name the last commit");

@@ -64,7 +64,7 @@ const SEED: NonZeroU32 = NonZeroU32::MIN;
 
 /// When a target ends.
 #[derive(Clone, Copy)]
-enum Bound {
+enum FuzzLimit {
     /// After this many seconds.
     Seconds(u64),
     /// After the number of inputs given in the manifest.
@@ -102,7 +102,7 @@ pub fn run(options: &Options) -> Result<bool> {
         fuzzer.pack()?;
         return Ok(true);
     }
-    let count = fuzzer.run_all(&targets, Bound::Seconds(options.seconds), options.seed);
+    let count = fuzzer.run_all(&targets, FuzzLimit::Seconds(options.seconds), options.seed);
     Ok(count.failures.is_empty())
 }
 
@@ -112,7 +112,7 @@ pub fn run(options: &Options) -> Result<bool> {
 /// If the targets can't be built.
 pub fn run_everything() -> Result<Count> {
     let fuzzer = Fuzzer::build()?;
-    Ok(fuzzer.run_all(&fuzzer.targets(None)?, Bound::Inputs, Some(SEED)))
+    Ok(fuzzer.run_all(&fuzzer.targets(None)?, FuzzLimit::Inputs, Some(SEED)))
 }
 
 /// The built targets.
@@ -185,7 +185,7 @@ impl Fuzzer {
         inputs.with_context(|| format!("fuzz/Cargo.toml has no number of inputs for {target}"))
     }
 
-    fn run_all(&self, targets: &[String], bound: Bound, seed: Option<NonZeroU32>) -> Count {
+    fn run_all(&self, targets: &[String], bound: FuzzLimit, seed: Option<NonZeroU32>) -> Count {
         let waiting = Mutex::new(targets.iter());
         let count = Mutex::new(Count::default());
         thread::scope(|scope| {
@@ -204,7 +204,7 @@ impl Fuzzer {
         count.into_inner().expect("no panic")
     }
 
-    fn run_and_print(&self, target: &str, bound: Bound, seed: Option<NonZeroU32>) -> Count {
+    fn run_and_print(&self, target: &str, bound: FuzzLimit, seed: Option<NonZeroU32>) -> Count {
         match self.run_target(target, bound, seed) {
             Ok(summary) => {
                 println!("fuzz: {target} ... ok ({summary})");
@@ -219,7 +219,12 @@ impl Fuzzer {
     }
 
     /// Runs one target and returns a summary of its statistics.
-    fn run_target(&self, target: &str, bound: Bound, seed: Option<NonZeroU32>) -> Result<String> {
+    fn run_target(
+        &self,
+        target: &str,
+        bound: FuzzLimit,
+        seed: Option<NonZeroU32>,
+    ) -> Result<String> {
         let corpus = self.found(target);
         let artifacts = self.build.join("artifacts").join(target);
         fs::create_dir_all(&corpus)?;
@@ -227,11 +232,11 @@ impl Fuzzer {
         let log = artifacts.join("log");
         let mut command = self.command(target);
         let (end, patience) = match bound {
-            Bound::Seconds(seconds) => {
+            FuzzLimit::Seconds(seconds) => {
                 let patience = Duration::from_secs(seconds) + PATIENCE;
                 (format!("-max_total_time={seconds}"), patience)
             }
-            Bound::Inputs => (format!("-runs={}", self.inputs(target)?), INPUTS_MAX),
+            FuzzLimit::Inputs => (format!("-runs={}", self.inputs(target)?), INPUTS_MAX),
         };
         command.args([&end, "-print_final_stats=1"]);
         // For libFuzzer 0 means "draw one".

@@ -17,12 +17,12 @@ use crate::{proc, repo};
 pub fn run() -> bool {
     let mut steps = Steps::new();
     let folder = repo::root().join("integrations/grafana");
-    steps.one("planted mistakes", || go(&folder, &["test", "./..."]));
-    steps.one("dashboard", || go(&folder, &["run", ".", "../dfsbench.json"]));
+    steps.one("planted mistakes", || run_go(&folder, &["test", "./..."]));
+    steps.one("dashboard", || run_go(&folder, &["run", ".", "../dfsbench.json"]));
     steps.finish()
 }
 
-fn go(folder: &Path, words: &[&str]) -> Result<()> {
+fn run_go(folder: &Path, words: &[&str]) -> Result<()> {
     let mut go = Command::new("go");
     go.args(words).env("GOFLAGS", "-mod=readonly").current_dir(folder.join("check"));
     proc::run_command(&mut go).context("Go 1.22 or newer is needed (Debian: apt install golang)")

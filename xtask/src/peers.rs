@@ -118,7 +118,7 @@ pub fn run(options: &Options) -> Result<bool> {
             let line = table::line(&row);
             print_now(&line)?;
             page.push_str(&line);
-            all_hold &= row.holds();
+            all_hold &= row.is_met();
         }
         fs::write(repo::target_folder().join("peers.md"), &page)?;
     }

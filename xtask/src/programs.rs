@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use checks::built::{self, TestProgram};
+use checks::test_programs::{self, TestProgram};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -45,7 +45,7 @@ const CHECKS: &str = "checks";
 
 /// The tests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum TestSelection {
     /// Those in the sources of crates.
     Unit,
     /// Unit and integration tests, except those against real peers.
@@ -85,17 +85,17 @@ struct Outcome {
 ///
 /// # Errors
 /// If cargo fails.
-pub fn build(which: Which) -> Result<Programs> {
+pub fn build(which: TestSelection) -> Result<Programs> {
     let mut cargo = repo::cargo();
     // Compiler errors are printed, everything else is parsed.
     cargo.args(["test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
     // Always the whole workspace: otherwise external crates have other features and are rebuilt.
     cargo.arg("--workspace");
     match which {
-        Which::Unit => cargo.args(["--lib", "--bins"]),
-        Which::WithoutReal => &mut cargo,
-        Which::All => cargo.args(["--features", "checks/real"]),
-        Which::Real => {
+        TestSelection::Unit => cargo.args(["--lib", "--bins"]),
+        TestSelection::WithoutReal => &mut cargo,
+        TestSelection::All => cargo.args(["--features", "checks/real"]),
+        TestSelection::Real => {
             // They run the binary and the examples.
             let mut build = repo::cargo();
             build.args(["build", "--workspace", "--bins", "--examples", "--quiet"]);
@@ -103,7 +103,7 @@ pub fn build(which: Which) -> Result<Programs> {
             for group in read_groups()? {
                 cargo.args(["--test", &group]);
             }
-            for name in built::RUN_BY_CHECKS {
+            for name in test_programs::RUN_BY_CHECKS {
                 cargo.args(["--test", name]);
             }
             cargo.args(["--features", "checks/real"])
@@ -124,7 +124,7 @@ pub fn build(which: Which) -> Result<Programs> {
     ensure!(!programs.plain.is_empty() || !programs.real.is_empty(), "cargo built no test program");
     programs.plain.sort_by_key(|it| (!LONGEST.contains(&it.name()), it.built.executable.clone()));
     let plain: Vec<&TestProgram> = programs.plain.iter().map(|program| &program.built).collect();
-    built::write_list(&list_path(), &plain)?;
+    test_programs::write_list(&list_path(), &plain)?;
     Ok(programs)
 }
 
@@ -248,7 +248,7 @@ impl Program {
         let mut command = self.built.command();
         if self.is_real {
             // They share servers and machines.
-            command.env(THREADS, "1").env(built::LIST_VARIABLE, list_path());
+            command.env(THREADS, "1").env(test_programs::LIST_VARIABLE, list_path());
         } else if std::env::var_os(THREADS).is_none() {
             command.env(THREADS, (count_processors() * TESTS_PER_PROCESSOR).to_string());
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use crate::programs::{self, Which};
+use crate::programs::{self, TestSelection};
 use crate::real::Selection;
 use crate::steps::Steps;
 use crate::{proc, real, repo, setup, tidy, vm};
@@ -25,7 +25,9 @@ const IMAGES_MAX: Duration = Duration::from_secs(60 * 60);
 pub fn quick() -> bool {
     let mut steps = Steps::new();
     check_sources(&mut steps);
-    steps.many("unit tests", || programs::run_programs(&programs::build(Which::Unit)?.plain));
+    steps.many("unit tests", || {
+        programs::run_programs(&programs::build(TestSelection::Unit)?.plain)
+    });
     steps.finish()
 }
 
@@ -34,7 +36,7 @@ pub fn without_real() -> bool {
     let mut steps = Steps::new();
     check_sources(&mut steps);
     steps.one("doc", check_documentation);
-    run_plain_tests(&mut steps, Which::WithoutReal);
+    run_plain_tests(&mut steps, TestSelection::WithoutReal);
     steps.finish()
 }
 
@@ -49,7 +51,7 @@ pub fn everything() -> bool {
     });
     check_sources(&mut steps);
     steps.one("doc", check_documentation);
-    let built = run_plain_tests(&mut steps, Which::All);
+    let built = run_plain_tests(&mut steps, TestSelection::All);
     // Even after a failure: a partly built image has this machine's directories mounted in it.
     if let Some(mut images) = images {
         steps.one_always("images of virtual machines", || {
@@ -71,13 +73,13 @@ pub fn real_only(selection: Selection<'_>) -> bool {
     let mut steps = Steps::new();
     steps.one("setup", setup::install_missing);
     steps.many("real peers and browser", || {
-        real::run(&programs::build(Which::Real)?.real, selection)
+        real::run(&programs::build(TestSelection::Real)?.real, selection)
     });
     steps.finish()
 }
 
 /// Builds tests and runs those that need no peers; returns everything that was built.
-fn run_plain_tests(steps: &mut Steps, which: Which) -> Option<programs::Programs> {
+fn run_plain_tests(steps: &mut Steps, which: TestSelection) -> Option<programs::Programs> {
     let mut built = None;
     steps.one("build of the tests", || {
         built = Some(programs::build(which)?);

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::repo;
 
 mod architecture;
-mod circles;
+mod cycles;
 mod dependencies;
 mod embedded;
 mod files;
@@ -84,7 +84,7 @@ fn find_all() -> Result<Vec<Finding>> {
         }
     }
     for (krate, files) in files::product_code_by_crate(&files) {
-        findings.extend(circles::check(krate, &files));
+        findings.extend(cycles::check(krate, &files));
     }
     findings.extend(check_pages()?);
     findings.sort();

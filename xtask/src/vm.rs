@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use checks::proc::Background;
-use checks::vm::lab::{Lab, Wanted};
+use checks::vm::lab::{Lab, NewLab};
 use checks::vm::machine::Suite;
 use checks::vm::{image, lab_folder, prepare};
 use clap::{Args, Subcommand};
@@ -69,11 +69,11 @@ struct UpOptions {
 }
 
 impl UpOptions {
-    fn to_wanted(&self) -> Wanted {
+    fn to_wanted(&self) -> NewLab {
         let one = [self.suite];
         let suites = if self.client_suite.is_empty() { &one } else { &self.client_suite[..] };
         let clients = suites.iter().copied().cycle().take(self.clients.into()).collect();
-        Wanted { server: self.suite, clients, mtu: self.mtu, shared_mib: self.shared_mib }
+        NewLab { server: self.suite, clients, mtu: self.mtu, shared_mib: self.shared_mib }
     }
 }
 
@@ -85,10 +85,10 @@ pub fn run(options: &Options) -> Result<bool> {
     prepare()?;
     let folder = options.run.clone().unwrap_or_else(|| lab_folder("run"));
     match &options.action {
-        Action::Up(wanted) => print_access(&Lab::up(&folder, &wanted.to_wanted())?),
+        Action::Up(wanted) => print_access(&Lab::boot(&folder, &wanted.to_wanted())?),
         Action::Restore => print_access(&Lab::restore(&folder)?),
         Action::Save => Lab::open(&folder)?.save()?,
-        Action::Down => Lab::down(&folder)?,
+        Action::Down => Lab::shut_down(&folder)?,
         Action::Exec { command } => {
             let mut inside = Lab::open(&folder)?.inside(&command[0]);
             return Ok(inside.args(&command[1..]).status().context(command[0].clone())?.success());

@@ -1,7 +1,7 @@
 //! The life cycle of a laboratory: up, saved, restored, down.
 //!
 //! Main type: [`Lab`], the laboratory in one directory. It keeps running when the value is dropped,
-//! as `cargo xtask vm up` needs it; tests wrap it in an [`Ended`], which always ends it.
+//! as `cargo xtask vm up` needs it; tests wrap it in an [`TemporaryLab`], which always ends it.
 
 use std::fs;
 use std::ops::Deref;
@@ -29,7 +29,7 @@ const KILL_AGENTS: &str = "for process in /proc/[0-9]*; do \
     case $(readlink $process/exe) in */dfsbench*) kill -9 ${process#/proc/};; esac; done; true";
 
 /// The machines of a new laboratory.
-pub struct Wanted {
+pub struct NewLab {
     /// Suite of the server.
     pub server: Suite,
     /// Suite of each client.
@@ -52,7 +52,7 @@ impl Lab {
     ///
     /// # Errors
     /// If one is already running there, an image can't be made, or a machine doesn't come up.
-    pub fn up(folder: &Path, wanted: &Wanted) -> Result<Self> {
+    pub fn boot(folder: &Path, wanted: &NewLab) -> Result<Self> {
         let folder = make_folder(folder)?;
         refuse_running(&folder)?;
         let image = image::find_or_make(wanted.server)?;
@@ -62,7 +62,7 @@ impl Lab {
         }
         let has_shared_disk = wanted.shared_mib.is_some();
         let plan = Plan { machines, mtu: wanted.mtu, has_shared_disk };
-        let lab = Self { space: Space::of(&folder), folder, plan };
+        let lab = Self { space: Space::new(&folder), folder, plan };
         lab.plan.save(&lab.folder)?;
         if let Some(size_mib) = wanted.shared_mib {
             qemu::make_shared_disk(&lab.folder, size_mib)?;
@@ -96,7 +96,7 @@ impl Lab {
             self.emulator(machine).copy_disks(&folder)?;
         }
         ssh::copy_key(&self.folder, &folder)?;
-        let copy = Self { space: Space::of(&folder), folder, plan };
+        let copy = Self { space: Space::new(&folder), folder, plan };
         ssh::write_config(&copy.folder, &copy.space, &copy.plan.machines)?;
         copy.plan.save(&copy.folder)?;
         Ok(copy)
@@ -110,14 +110,14 @@ impl Lab {
         let folder =
             folder.canonicalize().with_context(|| format!("no lab in {}", folder.display()))?;
         let plan = Plan::load(&folder)?;
-        Ok(Self { space: Space::of(&folder), folder, plan })
+        Ok(Self { space: Space::new(&folder), folder, plan })
     }
 
     /// Ends the machines of a directory and removes its network; the disks stay.
     ///
     /// # Errors
     /// If a machine won't end.
-    pub fn down(folder: &Path) -> Result<()> {
+    pub fn shut_down(folder: &Path) -> Result<()> {
         if !Plan::is_in(folder) {
             return Ok(());
         }
@@ -144,7 +144,7 @@ impl Lab {
     /// # Errors
     /// If they were never saved, or don't come up.
     pub fn rewind(&self) -> Result<()> {
-        Self::down(&self.folder)?;
+        Self::shut_down(&self.folder)?;
         Self::restore(&self.folder).map(drop)
     }
 
@@ -207,7 +207,7 @@ impl Lab {
     fn or_down(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let outcome = act();
         if outcome.is_err() {
-            Self::down(&self.folder)?;
+            Self::shut_down(&self.folder)?;
         }
         outcome
     }
@@ -308,7 +308,7 @@ impl Lab {
         self.folder.join(ssh::CONFIG)
     }
 
-    /// Returns a script that ends the machines, like [`Lab::down`].
+    /// Returns a script that ends the machines, like [`Lab::shut_down`].
     fn end_script(&self) -> String {
         let folder = self.folder.display();
         format!(
@@ -338,12 +338,12 @@ impl Lab {
 }
 
 /// A laboratory that ends when the value is dropped.
-pub struct Ended {
+pub struct TemporaryLab {
     lab: Lab,
     _ticket: Ticket,
 }
 
-impl Ended {
+impl TemporaryLab {
     /// Wraps a laboratory, which ends with the value, or with this process.
     pub fn new(lab: Lab) -> Self {
         let ticket = guard::register_script(&lab.end_script());
@@ -351,7 +351,7 @@ impl Ended {
     }
 }
 
-impl Deref for Ended {
+impl Deref for TemporaryLab {
     type Target = Lab;
 
     fn deref(&self) -> &Lab {
@@ -359,9 +359,9 @@ impl Deref for Ended {
     }
 }
 
-impl Drop for Ended {
+impl Drop for TemporaryLab {
     fn drop(&mut self) {
-        if let Err(error) = Lab::down(&self.lab.folder) {
+        if let Err(error) = Lab::shut_down(&self.lab.folder) {
             eprintln!("vm: {error:#}");
         }
     }

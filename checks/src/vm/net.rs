@@ -25,7 +25,7 @@ pub struct Space {
 
 impl Space {
     /// Returns the one for a laboratory's directory, whether or not it exists.
-    pub fn of(folder: &Path) -> Self {
+    pub fn new(folder: &Path) -> Self {
         let number = compute_fingerprint([folder.as_os_str().as_encoded_bytes()]);
         Self { name: format!("dfsbench-{:08x}", number >> 32) }
     }
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn two_folders_have_two_namespaces() {
-        let space = Space::of(Path::new("/a/vm/run"));
-        assert_eq!(space, Space::of(Path::new("/a/vm/run")));
-        assert_ne!(space, Space::of(Path::new("/b/vm/run")));
+        let space = Space::new(Path::new("/a/vm/run"));
+        assert_eq!(space, Space::new(Path::new("/a/vm/run")));
+        assert_ne!(space, Space::new(Path::new("/b/vm/run")));
         assert!(space.path().starts_with("/run/netns/dfsbench-"));
     }
 }

@@ -17,7 +17,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::image::{self, Image};
-use super::lab::{Ended, Lab, Wanted};
+use super::lab::{Lab, NewLab, TemporaryLab};
 use crate::proc;
 
 /// Name of the file that describes what saved machines depend on.
@@ -28,7 +28,7 @@ const DESCRIPTION: &str = "description";
 ///
 /// # Errors
 /// If they can't be booted, saved or copied, or some are already running in the directory.
-pub fn copy_booted(folder: &Path, wanted: &Wanted, count: usize) -> Result<Lab> {
+pub fn copy_booted(folder: &Path, wanted: &NewLab, count: usize) -> Result<Lab> {
     let cache = image::cache_folder();
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
     let mut name = format!("booted-{}", wanted.server.name());
@@ -63,14 +63,14 @@ fn names_all(description: &str, images: &[Image]) -> bool {
     images.iter().all(|image| description.contains(&format!("{}/", image.folder.display())))
 }
 
-fn boot_and_save(folder: &Path, emulator: &str, wanted: &Wanted) -> Result<Lab> {
+fn boot_and_save(folder: &Path, emulator: &str, wanted: &NewLab) -> Result<Lab> {
     eprintln!("vm: booting {}", folder.display());
     // We hold the lock: anything running there was left by a process that is gone.
-    Lab::down(folder)?;
+    Lab::shut_down(folder)?;
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }
-    let lab = Ended::new(Lab::up(folder, wanted)?);
+    let lab = TemporaryLab::new(Lab::boot(folder, wanted)?);
     lab.save()?;
     fs::write(folder.join(DESCRIPTION), describe(&lab, emulator)?)?;
     Lab::open(folder)

@@ -113,7 +113,7 @@ mod tests {
             Machine::server(Suite::Trixie, "/i".into()),
             Machine::client(1, Suite::Trixie, "/i".into()),
         ];
-        let space = Space::of(folder.path());
+        let space = Space::new(folder.path());
         write_config(folder.path(), &space, &machines).unwrap();
         let text = fs::read_to_string(folder.path().join(CONFIG)).unwrap();
         let expected =

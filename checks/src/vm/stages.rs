@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 
-use super::lab::{Ended, Lab, Wanted};
+use super::lab::{Lab, NewLab, TemporaryLab};
 use super::machine::Suite;
 use super::{lab_folder, prepare, saved};
 use crate::check;
@@ -44,15 +44,15 @@ pub struct Stage<K> {
 }
 
 /// The stage that the machines are in.
-struct Current<K> {
+struct CurrentStage<K> {
     name: &'static str,
     kept: K,
 }
 
 /// The machines of a program; without a current stage they must be resumed first.
 pub struct Machines<K> {
-    lab: Ended,
-    current: Mutex<Option<Current<K>>>,
+    lab: TemporaryLab,
+    current: Mutex<Option<CurrentStage<K>>>,
 }
 
 impl<K> Machines<K> {
@@ -63,14 +63,14 @@ impl<K> Machines<K> {
     /// If machines can't be made, booted or copied.
     pub fn copy(name: &str, clients: usize) -> Result<Self> {
         prepare()?;
-        let wanted = Wanted {
+        let wanted = NewLab {
             server: Suite::Trixie,
             clients: vec![Suite::Trixie, Suite::Bookworm],
             mtu: 1500,
             shared_mib: None,
         };
         let lab = saved::copy_booted(&lab_folder(name), &wanted, 1 + clients)?;
-        Ok(Self { lab: Ended::new(lab), current: Mutex::new(None) })
+        Ok(Self { lab: TemporaryLab::new(lab), current: Mutex::new(None) })
     }
 
     /// Runs a check in a stage.
@@ -102,9 +102,9 @@ impl<K> Machines<K> {
     }
 
     /// Resumes the machines as saved, and sets up a stage.
-    fn enter(&'static self, stage: &Stage<K>) -> Result<Current<K>> {
+    fn enter(&'static self, stage: &Stage<K>) -> Result<CurrentStage<K>> {
         self.lab.rewind()?;
-        Ok(Current { name: stage.name, kept: (stage.set_up)(&self.lab)? })
+        Ok(CurrentStage { name: stage.name, kept: (stage.set_up)(&self.lab)? })
     }
 }
 

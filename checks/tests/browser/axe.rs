@@ -5,7 +5,7 @@
 
 use anyhow::{Result, ensure};
 use checks::browser::{Browser, Tab};
-use checks::{axe, built, proc, repo};
+use checks::{axe, proc, repo, test_programs};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -73,7 +73,7 @@ fn expect_texts_apart(tab: &mut Tab<'_>, page: &str) -> Result<()> {
 /// Examines every kind of page; an error reports the findings.
 pub fn finds_nothing() -> Result<()> {
     for program in WRITERS {
-        let test = built::find_test_program("report", program)?;
+        let test = test_programs::find_test_program("report", program)?;
         proc::capture_stdout(test.command().arg("to_look_at"))?;
     }
     let folder = TempDir::new()?;

@@ -99,12 +99,12 @@ fn picture(page: &Page) -> Result<()> {
     Ok(())
 }
 
-struct Seen {
+struct PageOutput {
     document: String,
     console: Vec<String>,
 }
 
-fn chromium(page: &Path, action: &str) -> Result<Seen> {
+fn chromium(page: &Path, action: &str) -> Result<PageOutput> {
     let folder = TempDir::with_prefix("dfsbench-chromium-")?;
     let stdout = folder.path().join("stdout");
     let stderr = folder.path().join("stderr");
@@ -121,5 +121,5 @@ fn chromium(page: &Path, action: &str) -> Result<Seen> {
     ensure!(code == Some(0), "Chromium exited with {code:?}:\n{log}");
     let console = log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned);
     let document = String::from_utf8_lossy(&fs::read(&stdout)?).into_owned();
-    Ok(Seen { document, console: console.collect() })
+    Ok(PageOutput { document, console: console.collect() })
 }

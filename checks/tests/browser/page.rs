@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use checks::browser::{Browser, Tab};
-use checks::{built, proc, repo};
+use checks::{proc, repo, test_programs};
 
 /// Maximum number of elements of a page, which determines its loading time.
 const PAGE_ELEMENTS_MAX: u64 = 100_000;
@@ -246,7 +246,7 @@ fn names_cells(tab: &mut Tab<'_>) -> Result<()> {
 
 /// Returns a page written by a test of `report`.
 fn written_by_test(test_name: &str, file: &str) -> Result<PathBuf> {
-    let test = built::find_test_program("report", "many")?;
+    let test = test_programs::find_test_program("report", "many")?;
     proc::capture_stdout(test.command().arg(test_name))?;
     Ok(repo::target_folder().join("tmp").join(file))
 }

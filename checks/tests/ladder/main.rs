@@ -86,7 +86,7 @@ struct Wire {
 }
 
 impl Wire {
-    fn of_100_mbit() -> Result<Self> {
+    fn with_100_mbit() -> Result<Self> {
         let id = std::process::id();
         let wire = Self { near: format!("dfsbench-ln-{id}"), far: format!("dfsbench-lf-{id}") };
         for namespace in [&wire.near, &wire.far] {
@@ -131,7 +131,7 @@ fn within(namespace: &str) -> Command {
 
 fn slow_link() -> Result<()> {
     let folder = TempDir::with_prefix("dfsbench-ladder-")?;
-    let wire = Wire::of_100_mbit()?;
+    let wire = Wire::with_100_mbit()?;
     let mut serve = within(&wire.far);
     serve.args(["serve", "--listen", "10.80.0.2", "--allow", "10.80.0.0/24", "--memory", "64MiB"]);
     let (_server, line) = Background::start_with_first_line(serve.stderr(Stdio::null()), PATIENCE)?;
@@ -147,7 +147,7 @@ fn slow_link() -> Result<()> {
 struct Group(PathBuf);
 
 impl Group {
-    fn of(controller: &str, who: &str, limits: &[(&str, String)]) -> Result<Self> {
+    fn create(controller: &str, who: &str, limits: &[(&str, String)]) -> Result<Self> {
         let name = format!("dfsbench-ladder-{who}-{}", std::process::id());
         let group = Self(Path::new("/sys/fs/cgroup").join(controller).join(name));
         fs::create_dir(&group.0).with_context(|| format!("{}", group.0.display()))?;
@@ -179,8 +179,8 @@ fn few_processors() -> Result<()> {
     let first = ("cpu.shares", "262144".to_owned());
     let quota = ("cpu.cfs_quota_us", "10000".to_owned());
     let period = ("cpu.cfs_period_us", "100000".to_owned());
-    let client = Group::of("cpu", "client", &[first.clone(), period, quota])?;
-    let beside = Group::of("cpu", "server", &[first])?;
+    let client = Group::create("cpu", "client", &[first.clone(), period, quota])?;
+    let beside = Group::create("cpu", "server", &[first])?;
     let mut serve = OURS.command();
     serve.args(["serve", "--memory", "256MiB"]);
     let mut serve = beside.command(&serve);
@@ -242,7 +242,7 @@ fn slow_disk() -> Result<()> {
     let limits = ["read", "write"].map(|way| (format!("blkio.throttle.{way}_bps_device"), &limit));
     let limits: Vec<(&str, String)> =
         limits.iter().map(|(file, limit)| (file.as_str(), (*limit).clone())).collect();
-    let group = Group::of("blkio", "disk", &limits)?;
+    let group = Group::create("blkio", "disk", &limits)?;
     let place = disk.place();
     let ganesha = Ganesha::serving(&place, &|command| group.command(&command))?;
     let url = ganesha.export("/vfs").for_us("");

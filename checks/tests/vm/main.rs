@@ -32,19 +32,19 @@ const CLOCK_SPAN: Duration = Duration::from_secs(4);
 const CLOCK_ERROR_MAX: f64 = 0.2;
 
 /// Our server, if a stage has it.
-type Kept = Option<Background>;
+type StageServer = Option<Background>;
 
-static MACHINES: Fixture<Machines<Kept>> = Fixture::new(|| Machines::copy(LAB, 2));
+static MACHINES: Fixture<Machines<StageServer>> = Fixture::new(|| Machines::copy(LAB, 2));
 
 /// The machines as booted.
-static BOOTED: Stage<Kept> = Stage { name: "booted", set_up: |_| Ok(None) };
+static BOOTED: Stage<StageServer> = Stage { name: "booted", set_up: |_| Ok(None) };
 /// The server and the client with kernel 6.1 export, also over UDP, and our server is reachable
 /// from all.
-static SERVERS: Stage<Kept> = Stage { name: "servers", set_up: start_servers };
+static SERVERS: Stage<StageServer> = Stage { name: "servers", set_up: start_servers };
 /// Server and client have TLS.
-static TLS: Stage<Kept> = Stage { name: "TLS", set_up: |lab| join_server(lab, "lab-tls") };
+static TLS: Stage<StageServer> = Stage { name: "TLS", set_up: |lab| join_server(lab, "lab-tls") };
 /// Server and client have Kerberos.
-static KERBEROS: Stage<Kept> =
+static KERBEROS: Stage<StageServer> =
     Stage { name: "Kerberos", set_up: |lab| join_server(lab, "lab-krb5") };
 
 checks! {
@@ -52,12 +52,15 @@ checks! {
     compares_clocks_of_guests: 200 s, run_in(&BOOTED, clocks);
 }
 
-fn run_in(stage: &Stage<Kept>, check: impl FnOnce(&'static Lab) -> Result<()>) -> Result<()> {
+fn run_in(
+    stage: &Stage<StageServer>,
+    check: impl FnOnce(&'static Lab) -> Result<()>,
+) -> Result<()> {
     MACHINES.get()?.run_in(stage, |lab, _| check(lab))
 }
 
 /// Starts the kernel's servers, both at once, and ours.
-fn start_servers(lab: &'static Lab) -> Result<Kept> {
+fn start_servers(lab: &'static Lab) -> Result<StageServer> {
     thread::scope(|scope| {
         let old = scope.spawn(|| lab.ssh(OLD, "lab-nfsd 4 -u && lab-export tmpfs"));
         lab.ssh("server", "lab-export ext4 && lab-nfsd 8 -u")?;
@@ -67,7 +70,7 @@ fn start_servers(lab: &'static Lab) -> Result<Kept> {
 }
 
 /// Runs a script of the image that secures a new export, and makes the client join it.
-fn join_server(lab: &'static Lab, script: &str) -> Result<Kept> {
+fn join_server(lab: &'static Lab, script: &str) -> Result<StageServer> {
     lab.ssh("server", &format!("{FRESH_EXPORT} && {script} serve"))?;
     lab.ssh(NEW, &format!("{script} join"))?;
     Ok(None)

@@ -10,7 +10,7 @@ use checks::check::Fixture;
 use checks::checks;
 use checks::ganesha::Ganesha;
 use checks::proc::{self, Background};
-use checks::traces::{Moved, replay_faithfully};
+use checks::traces::{TransferredBytes, replay_faithfully};
 use checks::vm::guest::Mount;
 use checks::vm::lab::Lab;
 use checks::vm::peer::{OURS, ours_inside};
@@ -71,7 +71,7 @@ fn fio_replayed(version: &'static str) -> Result<()> {
         let [FioJob { read, write }] = &fio.jobs[..] else { bail!("no job in {printed}") };
         let mut describe = OURS.command();
         describe.arg("describe").arg(work.trace()).args(["--format", "json"]);
-        let seen: Seen = serde_json::from_slice(&proc::capture_stdout(&mut describe)?)?;
+        let seen: DescribedTrace = serde_json::from_slice(&proc::capture_stdout(&mut describe)?)?;
         for (what, by_fio, in_trace) in
             [("read", read, &seen.reads), ("written", write, &seen.writes)]
         {
@@ -79,7 +79,7 @@ fn fio_replayed(version: &'static str) -> Result<()> {
             let want = InTrace { ops: by_fio.total_ios, bytes: by_fio.io_bytes };
             ensure!(*in_trace == want, "{what}: fio counts {want:?}, the trace has {in_trace:?}");
         }
-        let want = Moved { read: read.io_bytes, written: write.io_bytes };
+        let want = TransferredBytes { read: read.io_bytes, written: write.io_bytes };
         for moved in work.replay_everywhere()? {
             ensure!(moved == want, "a replay has moved {moved:?} instead of {want:?}");
         }
@@ -107,7 +107,7 @@ struct ByFio {
 
 /// The part of a description that is compared with fio.
 #[derive(Deserialize)]
-struct Seen {
+struct DescribedTrace {
     reads: InTrace,
     writes: InTrace,
 }
@@ -152,7 +152,7 @@ impl Work<'_> {
 
     /// Replays the trace on the kernel's server, ours, ganesha and in a directory; returns the
     /// bytes transferred by each.
-    fn replay_everywhere(&self) -> Result<Vec<Moved>> {
+    fn replay_everywhere(&self) -> Result<Vec<TransferredBytes>> {
         let Self { lab, version, .. } = *self;
         let mut moved = Vec::new();
         let query = format!("?version={version}");

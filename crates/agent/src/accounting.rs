@@ -8,9 +8,9 @@
 mod inventory;
 mod served;
 
-use engine::backend::Tally;
+use engine::backend::BackendCounts;
 use engine::target::Inventory;
-use fleet::Done;
+use fleet::KindTotals;
 use model::{Caveat, CaveatCode, CrossCheck, Evidence, OpKind, PassResult, RunSpec, Share};
 
 use crate::ServerCounts;
@@ -19,7 +19,7 @@ use crate::ServerCounts;
 #[derive(Clone, Debug)]
 pub struct CrossCheckSources {
     /// Counts by the backends of all workers, or by the kernel for their threads.
-    pub tally: Tally,
+    pub tally: BackendCounts,
     /// Files, bytes, directories and links in the working directory after the pass.
     pub inventory: Option<Inventory>,
     /// Counters of our own server during the pass.
@@ -27,7 +27,7 @@ pub struct CrossCheckSources {
     /// Workers whose files are in the inventory, if each agent counts its own.
     pub share: Share,
     /// Ops of other agents, if their files are in the inventory, too.
-    pub others: Vec<Done>,
+    pub others: Vec<KindTotals>,
 }
 
 impl Default for CrossCheckSources {
@@ -44,10 +44,10 @@ impl Default for CrossCheckSources {
 }
 
 /// Returns the number of ops of each kind, including the warm-up.
-pub fn done(result: &PassResult) -> Vec<Done> {
+pub fn sum_kinds(result: &PassResult) -> Vec<KindTotals> {
     let mut all = Vec::new();
     for &kind in OpKind::ALL {
-        let (ops, bytes) = of(result, kind);
+        let (ops, bytes) = count_kind(result, kind);
         let mut failed = 0_u64;
         for recorded in &result.kinds {
             if recorded.kind == kind {
@@ -57,7 +57,7 @@ pub fn done(result: &PassResult) -> Vec<Done> {
             }
         }
         if ops > 0 || failed > 0 {
-            all.push(Done { kind, ops, bytes, failed });
+            all.push(KindTotals { kind, ops, bytes, failed });
         }
     }
     all
@@ -70,8 +70,8 @@ pub fn cross_checks(
     sources: &CrossCheckSources,
 ) -> Vec<CrossCheck> {
     let tally = &sources.tally;
-    let mut cross_checks = vec![issued(result)];
-    cross_checks.extend(tallied(result, tally));
+    let mut cross_checks = vec![compare_issued(result)];
+    cross_checks.extend(compare_tallies(result, tally));
     if let Some(inventory) = sources.inventory {
         cross_checks.extend(inventory::cross_checks(spec, result, sources, inventory));
     }
@@ -109,7 +109,7 @@ fn cross_check(expected: u64, found: u64, source: &str) -> CrossCheck {
 }
 
 /// Returns ops and bytes of a kind, including the warm-up, because the sources counted it, too.
-fn of(result: &PassResult, kind: OpKind) -> (u64, u64) {
+fn count_kind(result: &PassResult, kind: OpKind) -> (u64, u64) {
     let (mut ops, mut bytes) = result.scope.warmed_up(kind);
     for recorded in &result.kinds {
         if recorded.kind == kind {
@@ -130,11 +130,11 @@ fn ended(result: &PassResult) -> u64 {
 
 /// Returns the bytes transferred by ops of the selected kinds.
 fn bytes_of(result: &PassResult, is_one: fn(OpKind) -> bool) -> u64 {
-    OpKind::ALL.iter().filter(|&&kind| is_one(kind)).map(|&kind| of(result, kind).1).sum()
+    OpKind::ALL.iter().filter(|&&kind| is_one(kind)).map(|&kind| count_kind(result, kind).1).sum()
 }
 
 /// Compares finished ops with issued ones. An op that never finished was only issued.
-fn issued(result: &PassResult) -> CrossCheck {
+fn compare_issued(result: &PassResult) -> CrossCheck {
     // Issued ops are only counted within the window, so leave out the warm-up on both sides.
     let mut window = result.errors();
     let mut issued = 0;
@@ -146,7 +146,7 @@ fn issued(result: &PassResult) -> CrossCheck {
 }
 
 /// Compares the recorder with the counts of backends or kernel.
-fn tallied(result: &PassResult, tally: &Tally) -> Vec<CrossCheck> {
+fn compare_tallies(result: &PassResult, tally: &BackendCounts) -> Vec<CrossCheck> {
     let mut cross_checks = Vec::new();
     if let Some(ops) = tally.ops {
         cross_checks.push(cross_check(ended(result), ops, "ops counted by the backend"));

@@ -5,17 +5,17 @@
 
 mod interference;
 mod load;
+mod local_server;
 mod loops;
 mod memory;
 mod mount;
 mod processors;
 mod segments;
-mod server_here;
 mod storage;
 mod surroundings;
 mod timeline;
 
-use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
+use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
@@ -29,11 +29,11 @@ use crate::processor_use::ProcessorUse;
 
 pub use interference::interference;
 pub use load::{about_data, about_load};
+pub use local_server::find_server;
 pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
-pub use server_here::find_server;
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
 pub(crate) use surroundings::{about_neighbors, about_tracers};
 pub use timeline::{Calendar, about_calendar};
@@ -47,7 +47,7 @@ pub(crate) const WINDOW_MIN_NS: u64 = 20_000_000;
 pub(crate) const STORAGE_SHARE_MIN: f64 = 0.9;
 
 /// Raises caveats about whether the pass did what it reports.
-pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec<Caveat> {
+pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &BackendCounts) -> Vec<Caveat> {
     let mut caveats = accounting::caveats(&result.cross_checks);
     let mismatches = count_errors(result, OpError::MISMATCH);
     if mismatches > 0 {
@@ -89,7 +89,7 @@ pub fn about_figures(
     let mut caveats = Vec::new();
     caveats.extend(too_short(result));
     // In some passes workers are idle by design, so they cannot be synchronized.
-    if !spec.stands_idle(result.pass) {
+    if !spec.has_idle_workers(result.pass) {
         caveats.extend(result.unsynchronised(spec.workers));
     }
     caveats.extend(processors::about_processors(spec, result, used, server_here.is_some()));
@@ -128,8 +128,8 @@ pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
 }
 
 /// Raises caveats about calls without a reply at first, and about deferred calls.
-pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
-    let Recovered { retransmissions, delays, .. } = *recovered;
+pub fn about_recovery(recovered: &RecoveryWork) -> Vec<Caveat> {
+    let RecoveryWork { retransmissions, delays, .. } = *recovered;
     let mut caveats = Vec::new();
     if retransmissions > 0 {
         let evidence =
@@ -148,9 +148,9 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
 }
 
 /// Raises a caveat about lost connections and lost data, for a pass that recovered from all of it.
-pub fn recovered(recovered: &Recovered) -> Option<Caveat> {
+pub fn recovered(recovered: &RecoveryWork) -> Option<Caveat> {
     let losses = losses_in_words(recovered)?;
-    let Recovered { reconnects, resent_bytes, .. } = *recovered;
+    let RecoveryWork { reconnects, resent_bytes, .. } = *recovered;
     let source = "counted by the client";
     let data = if reconnects > 0 {
         Evidence::counts(reconnects, 0, "reconnects", source)
@@ -161,14 +161,14 @@ pub fn recovered(recovered: &Recovered) -> Option<Caveat> {
 }
 
 /// Keeps the same counts as a fact of a pass that failed nevertheless.
-pub fn unrecovered(pass: Pass, recovered: &Recovered) -> Option<Fact> {
+pub fn unrecovered(pass: Pass, recovered: &RecoveryWork) -> Option<Fact> {
     let losses = losses_in_words(recovered)?;
     Some(Fact::new("target", format!("{pass}: failed recovery"), losses, "counted by the client"))
 }
 
 /// Counts lost connections and lost data; `None` without any.
-fn losses_in_words(recovered: &Recovered) -> Option<String> {
-    let Recovered { reconnects, replays, resent_bytes, .. } = *recovered;
+fn losses_in_words(recovered: &RecoveryWork) -> Option<String> {
+    let RecoveryWork { reconnects, replays, resent_bytes, .. } = *recovered;
     (reconnects > 0 || resent_bytes > 0).then(|| {
         format!(
             "{reconnects} reconnects, {replays} calls resent over new connections, {} written more \

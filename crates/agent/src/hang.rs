@@ -35,16 +35,16 @@ const FOREIGN_STOPPED_TICKS: u64 = 20;
 const RELEASE_TICKS: u64 = 10;
 
 /// Function that ends an agent whose threads never return. Its argument is the reason.
-pub(crate) type GiveUp = fn(&str);
+pub(crate) type EndAgent = fn(&str);
 
 /// What to do if the agent's threads never return.
-pub(crate) struct LastResort {
-    pub(crate) give_up: GiveUp,
+pub(crate) struct ForcedExit {
+    pub(crate) give_up: EndAgent,
     /// Changes to undo first, because the thread that made them can no longer do it.
     pub(crate) changes: HostChanges,
 }
 
-impl LastResort {
+impl ForcedExit {
     /// Undoes the changes of this host and ends the agent.
     fn end_agent(&self, why: &str) {
         let undone = match self.changes.leave() {
@@ -57,7 +57,7 @@ impl LastResort {
 
 /// What to watch while an order of a trial is executed.
 #[derive(Clone, Debug)]
-pub(crate) struct Watched {
+pub(crate) struct HangWatch {
     /// Our mounts; empty if the files are on a mount of someone else.
     points: Vec<PathBuf>,
     /// Whether replies of the servers are counted.
@@ -67,9 +67,9 @@ pub(crate) struct Watched {
     stop: Stop,
 }
 
-impl Watched {
+impl HangWatch {
     /// Returns what to watch during a trial, or `None` if its waits are limited otherwise.
-    pub(crate) fn of(assignment: &Assignment, stop: &Stop) -> Option<Self> {
+    pub(crate) fn for_trial(assignment: &Assignment, stop: &Stop) -> Option<Self> {
         let spec = &assignment.spec;
         let stop = stop.clone();
         let Some(lab) = &spec.lab else {
@@ -115,12 +115,12 @@ pub(crate) struct HangGuard {
 
 #[derive(Default)]
 struct Shared {
-    watched: Mutex<Option<Watched>>,
+    watched: Mutex<Option<HangWatch>>,
     hung: Mutex<Option<String>>,
 }
 
 impl Shared {
-    fn watched(&self) -> MutexGuard<'_, Option<Watched>> {
+    fn watched(&self) -> MutexGuard<'_, Option<HangWatch>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,21 +131,21 @@ impl Shared {
 
 impl HangGuard {
     /// Starts the thread. `last_resort` ends the agent if its threads never return.
-    pub(crate) fn start(last_resort: Option<LastResort>) -> Self {
+    pub(crate) fn start(last_resort: Option<ForcedExit>) -> Self {
         let shared = Arc::new(Shared::default());
         let (end, ended) = channel();
         let seen = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            let mut silence = Silence::default();
+            let mut silence = WaitingThreads::default();
             while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                look(&seen, &mut silence, last_resort.as_ref());
+                check_for_hang(&seen, &mut silence, last_resort.as_ref());
             }
         });
         Self { shared, thread: Some((end, thread)) }
     }
 
     /// Starts watching, until [`Self::release`].
-    pub(crate) fn watch(&self, watched: Option<Watched>) {
+    pub(crate) fn watch(&self, watched: Option<HangWatch>) {
         *self.shared.watched() = watched;
     }
 
@@ -169,7 +169,7 @@ impl Drop for HangGuard {
 
 /// How long threads have been waiting without a reply.
 #[derive(Default)]
-struct Silence {
+struct WaitingThreads {
     ticks: u64,
     answers: u64,
     /// Voluntary context switches of each thread that is waiting in the kernel.
@@ -179,10 +179,10 @@ struct Silence {
 }
 
 /// Checks once, and acts if there is a hang.
-fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>) {
+fn check_for_hang(shared: &Shared, silence: &mut WaitingThreads, last_resort: Option<&ForcedExit>) {
     let mut watched = shared.watched();
     let Some(now) = watched.as_mut() else {
-        *silence = Silence::default();
+        *silence = WaitingThreads::default();
         return;
     };
     if let Some(ticks) = &mut silence.removed_for {
@@ -229,7 +229,7 @@ fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>
     silence.removed_for = Some(0);
 }
 
-impl Silence {
+impl WaitingThreads {
     /// Counts a tick without a reply on our mounts, or starts over if a reply arrived or no thread
     /// is waiting.
     ///

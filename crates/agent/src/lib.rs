@@ -9,8 +9,8 @@
 
 pub mod accounting;
 pub mod caveats;
+mod external_pass;
 mod hang;
-mod outside;
 mod own_address;
 mod processor_use;
 mod quiet;
@@ -28,9 +28,9 @@ pub use engine::backend::Calls;
 use engine::{Clock, Stop};
 use fleet::in_process::AgentEnd;
 use fleet::{ClockReading, Order, Report};
-pub(crate) use hang::GiveUp;
+pub(crate) use hang::EndAgent;
 pub use hang::is_stuck;
-use hang::{HangGuard, LastResort, Watched};
+use hang::{ForcedExit, HangGuard, HangWatch};
 use lab::telemetry::Watch;
 use model::panicked;
 use model::soak::FaultKind;
@@ -69,7 +69,7 @@ pub struct Agent {
     pub local_server: Option<LocalServer>,
     /// Ends this process if its threads never return from a hung mount, after undoing the changes
     /// to its host. Only set if the agent has its own process.
-    pub give_up: Option<GiveUp>,
+    pub give_up: Option<EndAgent>,
 }
 
 impl Agent {
@@ -134,14 +134,14 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
     let host = ThisHost::new(&agent.state_dir, &agent.stop);
     let mut last_resort = None;
     if let Some(give_up) = agent.give_up {
-        last_resort = Some(LastResort { give_up, changes: host.changes() });
+        last_resort = Some(ForcedExit { give_up, changes: host.changes() });
     }
     let guard = HangGuard::start(last_resort);
     let mut held =
-        Held { agent, trial: None, content: None, host, watch: None, guard, watched: None };
+        SessionState { agent, trial: None, content: None, host, watch: None, guard, watched: None };
     while let Some(order) = end.next_order() {
         // A panic ends the order but not the agent, which still has to undo earlier changes.
-        let obeyed = panicked::catch(|| held.obey(order, end));
+        let obeyed = panicked::catch(|| held.execute_order(order, end));
         let report = obeyed.unwrap_or_else(|panicked| Report::Failed(panicked.to_string()));
         let Some(why) = held.guard.release() else {
             end.report(report);
@@ -158,7 +158,7 @@ pub fn serve(agent: &Agent, end: &AgentEnd) -> Vec<String> {
 }
 
 /// State of a controller's session.
-struct Held<'a> {
+struct SessionState<'a> {
     agent: &'a Agent,
     trial: Option<Trial<'a>>,
     /// Content pattern of the last trial, for reuse by the next one.
@@ -168,18 +168,18 @@ struct Held<'a> {
     watch: Option<Watch>,
     guard: HangGuard,
     /// What to watch for hangs during the trial.
-    watched: Option<Watched>,
+    watched: Option<HangWatch>,
 }
 
-impl Held<'_> {
-    fn obey(&mut self, order: Order, end: &AgentEnd) -> Report {
+impl SessionState<'_> {
+    fn execute_order(&mut self, order: Order, end: &AgentEnd) -> Report {
         match order {
             Order::Begin(assignment) => {
                 // An earlier cancellation no longer applies.
                 end.cancelled().store(false, Relaxed);
                 let stop = Stop::new(Arc::clone(&self.agent.stop), Arc::clone(end.cancelled()));
                 let before = self.content.take();
-                self.watched = Watched::of(&assignment, &stop);
+                self.watched = HangWatch::for_trial(&assignment, &stop);
                 self.guard.watch(self.watched.clone());
                 match Trial::begin(self.agent, *assignment, stop, before.as_ref()) {
                     Ok(begun) => Report::Begun(self.trial.insert(begun).begun()),
@@ -234,7 +234,7 @@ impl Held<'_> {
             | Order::UndoLast
             | Order::UndoAll
             | Order::Invalidate { .. }
-            | Order::Clean { .. } => self.host.obey(order),
+            | Order::Clean { .. } => self.host.execute_order(order),
         }
     }
 

@@ -7,7 +7,7 @@ use lab::facts::namespaces;
 pub(crate) const NFS_PORT: u16 = 2049;
 
 /// Returns true if a name or an address belongs to this host.
-pub(crate) fn is_host_here(host: &str) -> bool {
+pub(crate) fn is_own_host(host: &str) -> bool {
     let Ok(mut addresses) = (host, NFS_PORT).to_socket_addrs() else { return false };
     addresses.any(|address| is_own(address.ip()))
 }

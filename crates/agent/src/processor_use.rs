@@ -11,7 +11,7 @@ use lab::telemetry::processors::{self, HostTimes, ProcessTable, ProcessUse};
 use model::{ProcessorWait, RunSpec, Target};
 
 use crate::LocalServer;
-use crate::own_address::{NFS_PORT, is_host_here};
+use crate::own_address::{NFS_PORT, is_own_host};
 use crate::sources::difference;
 
 /// Maximum number of other processes to name.
@@ -98,7 +98,7 @@ impl ServerPlace {
         if spec.target.is_embedded() {
             return in_process();
         }
-        if !is_host_here(host) {
+        if !is_own_host(host) {
             return Self::Elsewhere;
         }
         let mut pids = processors::listeners(port.unwrap_or(NFS_PORT));

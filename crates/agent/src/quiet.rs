@@ -54,7 +54,7 @@ mod tests {
         let mut moved = 0;
         let mut looks = 0;
         let mut read = || {
-            let activity = Activity::of("disk vda", moved);
+            let activity = Activity::new("disk vda", moved);
             moved += moves.get(looks).copied().unwrap_or(0);
             looks += 1;
             activity

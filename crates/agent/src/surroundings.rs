@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::external::Moment;
+use engine::external::ProgramMoment;
 use engine::{Clock, Cpus, External, Neighbors, TrialTarget};
 use lab::telemetry::processors::{self, ProgramWatch, Tracer};
 use model::{Caveat, ProcessorWait, RunSpec, Share, Workload};
@@ -69,12 +69,12 @@ pub(crate) struct FollowedProgram(Rc<RefCell<ProgramWatch>>);
 
 impl FollowedProgram {
     /// Observes the program that the next pass starts.
-    pub(crate) fn of(external: &mut External, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn observe(external: &mut External, clock: Arc<dyn Clock>) -> Self {
         let watch = Rc::new(RefCell::new(ProgramWatch::default()));
         let observed = Rc::clone(&watch);
         external.observe_with(move |moment| match moment {
-            Moment::Running(pid) => observed.borrow_mut().look(pid, clock.now_ns()),
-            Moment::Ended(pid) => observed.borrow_mut().look_at_end(pid),
+            ProgramMoment::Running(pid) => observed.borrow_mut().look(pid, clock.now_ns()),
+            ProgramMoment::Ended(pid) => observed.borrow_mut().look_at_end(pid),
         });
         Self(watch)
     }

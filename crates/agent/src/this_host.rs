@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fleet::in_process::AgentEnd;
-use fleet::{KERNEL_FACT, Opening, Order, Report, RestoredChange};
-use lab::{Cleaned, Lab, LabError};
+use fleet::{HostPermissions, KERNEL_FACT, Order, Report, RestoredChange};
+use lab::{CleanedChange, Lab, LabError};
 use model::{EffectiveSettings, Fact};
 
 /// Answer to an order that would change this host before it was opened.
@@ -66,7 +66,7 @@ impl<'a> ThisHost<'a> {
     }
 
     /// Executes an order about this host.
-    pub(crate) fn obey(&mut self, order: Order) -> Report {
+    pub(crate) fn execute_order(&mut self, order: Order) -> Report {
         let done = match order {
             Order::Open(opening) => self.open(opening),
             Order::Clean { forget } => {
@@ -81,13 +81,13 @@ impl<'a> ThisHost<'a> {
     }
 
     /// Opens the undo log of a campaign.
-    fn open(&mut self, opening: Opening) -> Result<Report, LabError> {
-        let Opening { campaign, allow_destroy, keep, after_power_loss } = opening;
+    fn open(&mut self, opening: HostPermissions) -> Result<Report, LabError> {
+        let HostPermissions { campaign, allow_destroy, keep, after_power_loss } = opening;
         let mut held = self.changes.lock();
         // Only one process can hold the log, so close ours before opening it again.
         *held = None;
         let open = if after_power_loss { Lab::open_after_power_loss } else { Lab::open };
-        let mut lab = open(self.state_dir, &campaign, allow_destroy)?.stopped_by(self.stop);
+        let mut lab = open(self.state_dir, &campaign, allow_destroy)?.with_stop(self.stop);
         if keep {
             lab = lab.keeping_files();
         }
@@ -125,7 +125,7 @@ impl<'a> ThisHost<'a> {
         self.changes.leave()
     }
 
-    fn clean(&mut self, clean: impl Fn(&Path) -> Result<Vec<Cleaned>, LabError>) -> Report {
+    fn clean(&mut self, clean: impl Fn(&Path) -> Result<Vec<CleanedChange>, LabError>) -> Report {
         *self.changes.lock() = None;
         match clean(self.state_dir) {
             Ok(cleaned) => Report::Cleaned(cleaned.into_iter().map(report_change).collect()),
@@ -153,7 +153,9 @@ fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
 }
 
 /// Converts a restored change to its report.
-fn report_change(Cleaned { campaign, what, outcome, stays }: Cleaned) -> RestoredChange {
+fn report_change(
+    CleanedChange { campaign, what, outcome, stays }: CleanedChange,
+) -> RestoredChange {
     let refused = outcome.err().map(|error| error.to_string());
     RestoredChange { campaign, what, refused, stays }
 }

@@ -16,11 +16,11 @@ use engine::settle::{self, Settling};
 use engine::target::works_anywhere;
 use engine::worker::Ending;
 use engine::{
-    Cpus, External, InventoryScope, Measured, Monitor, Stop, TargetConfig, TargetError,
+    Cpus, External, InventoryScope, MeasuredPass, Monitor, Stop, TargetConfig, TargetError,
     TrialTarget, measure,
 };
 use fleet::in_process::AgentEnd;
-use fleet::{Assignment, Begun, ClockReading, JournalLocation, Order, Report};
+use fleet::{Assignment, ClockReading, JournalLocation, Order, Report, TrialSetup};
 use lab::facts::loops;
 use lab::facts::loops::LoopDevice;
 use lab::host::cache;
@@ -60,7 +60,7 @@ pub(crate) struct Trial<'a> {
     /// The clocks when they were last compared.
     clocks: Cell<ClockReading>,
     /// The latest pass, until it is accounted for.
-    worked: Option<Worked>,
+    worked: Option<FinishedPass>,
     /// Parts of the file set that this host may have in its page cache.
     cached: Vec<InventoryScope>,
     /// Free space of the file systems before the trial, if it creates thousands of names.
@@ -70,11 +70,11 @@ pub(crate) struct Trial<'a> {
 }
 
 /// A pass whose workers have finished.
-pub(crate) struct Worked {
+pub(crate) struct FinishedPass {
     pub(crate) pass: Pass,
     /// The workers that ran.
     pub(crate) share: Share,
-    pub(crate) measured: Measured,
+    pub(crate) measured: MeasuredPass,
     pub(crate) facts: Vec<Fact>,
     /// Counters of our server during the pass.
     pub(crate) server: Option<ServerCounts>,
@@ -85,14 +85,14 @@ pub(crate) struct Worked {
 }
 
 /// Reports to the controller that everything is open, and waits for the order to start.
-pub(crate) struct Gate<'a> {
+pub(crate) struct StartGate<'a> {
     agent: &'a Agent,
     end: &'a AgentEnd,
     /// The order that arrived instead of a start.
     instead: Option<Order>,
 }
 
-impl Gate<'_> {
+impl StartGate<'_> {
     /// Waits for the start and returns its time, or `None` if the pass will not start.
     ///
     /// The controller reads this host's clock in the meantime, because a reading right before the
@@ -122,7 +122,7 @@ impl<'a> Trial<'a> {
     ) -> Result<Self, TargetError> {
         let spec = &assignment.spec;
         let pattern = engine::target::pattern_of(spec, assignment.seed, &assignment.work_name);
-        let mut pattern = pattern.made_before(before);
+        let mut pattern = pattern.reuse_pool(before);
         pattern = engine::target::follow_rewrites(pattern, spec, assignment.share);
         let ack_journal = journal_path(agent, &assignment);
         if let Some(path) = &ack_journal {
@@ -151,7 +151,7 @@ impl<'a> Trial<'a> {
         if assignment.journal == JournalLocation::Inherited {
             target.assume_prepared();
         }
-        let mount = target.local_paths().first().and_then(|path| Mount::of(path));
+        let mount = target.local_paths().first().and_then(|path| Mount::find_containing(path));
         let loops = mount.as_ref().map(loops::below).unwrap_or_default();
         let mut external = None;
         if spec.workload.is_external() {
@@ -161,7 +161,7 @@ impl<'a> Trial<'a> {
         // time.
         let settling = match spec.workload {
             Workload::Metadata | Workload::Transactions if spec.files >= settle::FILES_MIN => {
-                Settling::beside(&target.local_paths())
+                Settling::next_to(&target.local_paths())
             }
             _ => Settling::default(),
         };
@@ -197,8 +197,8 @@ impl<'a> Trial<'a> {
     }
 
     /// Returns the facts found at the target.
-    pub(crate) fn begun(&self) -> Begun {
-        Begun { facts: self.facts(), made_directory: self.target.made_directory() }
+    pub(crate) fn begun(&self) -> TrialSetup {
+        TrialSetup { facts: self.facts(), made_directory: self.target.made_directory() }
     }
 
     /// Returns the effective settings of the target.
@@ -232,7 +232,7 @@ impl<'a> Trial<'a> {
         end: &AgentEnd,
         host: &mut ThisHost<'_>,
     ) -> Result<Report, TargetError> {
-        let mut gate = Gate { agent: self.agent, end, instead: None };
+        let mut gate = StartGate { agent: self.agent, end, instead: None };
         self.worked = None;
         let worked = if let Some(mut external) = self.external.take() {
             let worked = self.work_outside(&mut external, pass, share, &mut gate);
@@ -248,9 +248,9 @@ impl<'a> Trial<'a> {
             ))),
             (None, Err(error)) => Err(error),
             (None, Ok(worked)) => {
-                let Measured { result, ending, .. } = &worked.measured;
+                let MeasuredPass { result, ending, .. } = &worked.measured;
                 let is_broken = *ending != Ending::Complete;
-                let done = accounting::done(result);
+                let done = accounting::sum_kinds(result);
                 self.worked = Some(worked);
                 Ok(Report::Worked { done, is_broken })
             }
@@ -261,9 +261,9 @@ impl<'a> Trial<'a> {
         &mut self,
         pass: Pass,
         share: Share,
-        gate: &mut Gate<'_>,
+        gate: &mut StartGate<'_>,
         host: &mut ThisHost<'_>,
-    ) -> Result<Worked, TargetError> {
+    ) -> Result<FinishedPass, TargetError> {
         self.target.reopen_handles()?;
         self.invalidate(pass)?;
         self.note_cached(pass, share);
@@ -346,7 +346,7 @@ impl<'a> Trial<'a> {
         let mut facts = self.target.end_pass(pass);
         facts.extend(caveats::sending_limits(&measured.result, &measured.tally.tcp));
         let sources = sources.map(SourceWatch::end);
-        Ok(Worked { pass, share, measured, facts, server, sources, processors })
+        Ok(FinishedPass { pass, share, measured, facts, server, sources, processors })
     }
 
     /// Returns true if no other agent works in the same trial.

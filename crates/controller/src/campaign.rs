@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{Campaign, CampaignState, Ceiling, PassResult, RunSpec, Trial, TrialState, Workload};
 use plan::Step;
-use results::{Standing, Store};
+use results::{Store, StoredTrials};
 use stats::judge;
 
 use crate::{CampaignRunner, ControllerError, Event, FAILURES_MAX, results_on_target};
@@ -61,7 +61,7 @@ impl CampaignRunner<'_> {
         &mut self,
         store: &mut Store,
         id: i64,
-        standing: Vec<Standing>,
+        standing: Vec<StoredTrials>,
     ) -> Result<CampaignState, ControllerError> {
         let made = self.run_missing(store, id, standing);
         if made.is_err() {
@@ -76,12 +76,12 @@ impl CampaignRunner<'_> {
         &mut self,
         store: &mut Store,
         id: i64,
-        mut standing: Vec<Standing>,
+        mut standing: Vec<StoredTrials>,
     ) -> Result<CampaignState, ControllerError> {
         let specs = &self.plan.runs;
         for (index, spec) in specs.iter().enumerate().skip(standing.len()) {
             let run_id = store.add_run(id, index as u32, spec)?;
-            standing.push(Standing { run_id, trials: Vec::new() });
+            standing.push(StoredTrials { run_id, trials: Vec::new() });
         }
         let mut failures: Vec<u32> = standing.iter().map(failures_in_a_row).collect();
         let mut so_far = store.load(id)?.runs;
@@ -109,7 +109,7 @@ impl CampaignRunner<'_> {
                 continue;
             }
             let mut trial = Trial { index, ..self.run_trial(&specs[run], position)? };
-            results_on_target::note(store, &specs[run], &mut trial);
+            results_on_target::add_note(store, &specs[run], &mut trial);
             store.add_trial(standing[run].run_id, &trial)?;
             let failed = matches!(trial.state, TrialState::Failed(_));
             failures[run] = if failed { failures[run] + 1 } else { 0 };
@@ -139,7 +139,7 @@ fn without_figures(mut trial: Trial) -> Trial {
 }
 
 /// How often a run failed since it last went well.
-fn failures_in_a_row(standing: &Standing) -> u32 {
+fn failures_in_a_row(standing: &StoredTrials) -> u32 {
     let mut failures = 0;
     for (_, failed) in &standing.trials {
         failures = if *failed { failures + 1 } else { 0 };

@@ -3,7 +3,7 @@
 //! A trial that fails by itself becomes a row of the results with its reason, and the campaign
 //! continues. Errors that end the campaign are returned to the caller.
 
-use fleet::Gone;
+use fleet::PeerGone;
 use plan::PlanError;
 use results::StoreError;
 
@@ -32,7 +32,7 @@ pub enum ControllerError {
     Store(#[from] StoreError),
     /// The agent of this process is gone.
     #[error(transparent)]
-    Gone(#[from] Gone),
+    Gone(#[from] PeerGone),
 }
 
 pub(crate) enum TrialError {
@@ -54,8 +54,8 @@ impl From<ControllerError> for TrialError {
     }
 }
 
-impl From<Gone> for TrialError {
-    fn from(gone: Gone) -> Self {
+impl From<PeerGone> for TrialError {
+    fn from(gone: PeerGone) -> Self {
         Self::CampaignOver(gone.into())
     }
 }

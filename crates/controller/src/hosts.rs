@@ -15,7 +15,8 @@ use std::fmt::Display;
 
 use fleet::clock::Drift;
 use fleet::{
-    Answer, Gone, LEFT_TO_AGENT, Opening, Order, Report, Request, Transport, Wakeup, request,
+    AnswerReader, HostPermissions, LEFT_TO_AGENT, Order, PeerGone, Report, Request, Transport,
+    Wakeup, request,
 };
 use model::{EffectiveSettings, Fact, Host, LabSpec, panicked, work};
 
@@ -24,16 +25,16 @@ use applied_steps::{AppliedSteps, on_host};
 pub use clocks::LocalClock;
 
 /// The agent of a host, or the reason why it has none.
-pub type Launched = Result<Box<dyn Transport>, Gone>;
+pub type LaunchedAgent = Result<Box<dyn Transport>, PeerGone>;
 
 /// Starts the agents of some hosts, concurrently if possible. Returns one result per host.
-pub type Launch<'a> = dyn FnMut(&[&Host]) -> Vec<Launched> + 'a;
+pub type LaunchAgents<'a> = dyn FnMut(&[&Host]) -> Vec<LaunchedAgent> + 'a;
 
 /// The agents of all hosts that a campaign uses.
 pub struct Hosts<'a> {
-    launch: &'a mut Launch<'a>,
+    launch: &'a mut LaunchAgents<'a>,
     clock: &'a dyn LocalClock,
-    opening: Opening,
+    opening: HostPermissions,
     /// The agent of this process, for runs that name no client hosts.
     local_agent: Option<&'a mut dyn Transport>,
     agents: BTreeMap<String, Result<Box<dyn Transport>, String>>,
@@ -56,11 +57,11 @@ pub struct Hosts<'a> {
     /// Hosts whose agents are to be killed, with the time at which they were seen dead.
     planned_kills: BTreeMap<String, Option<u64>>,
     /// Answers to disturbances from hosts with running workers.
-    disturbed: VecDeque<Disturbed>,
+    disturbed: VecDeque<DisturbanceAnswer>,
 }
 
 /// A host's answer to a disturbance.
-pub(crate) struct Disturbed {
+pub(crate) struct DisturbanceAnswer {
     pub(crate) host: String,
     /// When the answer was received, by the local clock.
     pub(crate) at_ns: u64,
@@ -70,7 +71,11 @@ pub(crate) struct Disturbed {
 
 impl<'a> Hosts<'a> {
     /// Starts without any agents. `opening` is sent to an agent before its host is changed.
-    pub fn new(launch: &'a mut Launch<'a>, clock: &'a dyn LocalClock, opening: Opening) -> Self {
+    pub fn new(
+        launch: &'a mut LaunchAgents<'a>,
+        clock: &'a dyn LocalClock,
+        opening: HostPermissions,
+    ) -> Self {
         Self {
             launch,
             clock,
@@ -103,10 +108,10 @@ impl<'a> Hosts<'a> {
     ///
     /// # Errors
     /// If there is none.
-    pub(crate) fn local_agent(&mut self) -> Result<&mut dyn Transport, Gone> {
+    pub(crate) fn local_agent(&mut self) -> Result<&mut dyn Transport, PeerGone> {
         match &mut self.local_agent {
             Some(agent) => Ok(&mut **agent),
-            None => Err(Gone("this process has no agent".to_owned())),
+            None => Err(PeerGone("this process has no agent".to_owned())),
         }
     }
 
@@ -129,7 +134,7 @@ impl<'a> Hosts<'a> {
     ///
     /// # Errors
     /// If a host cannot be reached or used; the error is a sentence that names it.
-    pub(crate) fn reach(&mut self, lab: &LabSpec) -> Result<(), String> {
+    pub(crate) fn connect_hosts(&mut self, lab: &LabSpec) -> Result<(), String> {
         self.reach_all(lab.hosts())?;
         let mut closed = Vec::new();
         let mut requests = Vec::new();
@@ -137,7 +142,7 @@ impl<'a> Hosts<'a> {
             if !self.opened.contains(&host.name) {
                 closed.push(host.name.as_str());
                 let after_power_loss = self.after_power_loss.contains(&host.name);
-                let opening = Opening { after_power_loss, ..self.opening.clone() };
+                let opening = HostPermissions { after_power_loss, ..self.opening.clone() };
                 requests.push((host.name.as_str(), request::open(opening)));
             }
         }
@@ -230,7 +235,7 @@ impl<'a> Hosts<'a> {
 
     /// Removes a lost host's record, so that it can be reached again.
     pub(crate) fn retry_lost(&mut self, host: &str) {
-        if self.lost(host).is_some() {
+        if self.loss_reason(host).is_some() {
             self.leave_one(host);
         }
     }
@@ -285,7 +290,7 @@ impl<'a> Hosts<'a> {
             .collect()
     }
 
-    fn receive_answer<T>(&mut self, host: &str, answer: &Answer<T>) -> Result<T, String> {
+    fn receive_answer<T>(&mut self, host: &str, answer: &AnswerReader<T>) -> Result<T, String> {
         loop {
             match self.receive(host)? {
                 // The final progress report of a pass may arrive late; skip it.
@@ -303,7 +308,7 @@ impl<'a> Hosts<'a> {
     pub(crate) fn read_answer<T>(
         &mut self,
         host: &str,
-        answer: &Answer<T>,
+        answer: &AnswerReader<T>,
         report: Report,
     ) -> Result<T, String> {
         answer.read(report).map_err(|wrong| {
@@ -339,11 +344,11 @@ impl<'a> Hosts<'a> {
 
     fn note_disturbed(&mut self, host: &str, answer: Result<EffectiveSettings, String>) {
         let at_ns = self.now_ns();
-        self.disturbed.push_back(Disturbed { host: host.to_owned(), at_ns, answer });
+        self.disturbed.push_back(DisturbanceAnswer { host: host.to_owned(), at_ns, answer });
     }
 
     /// Returns the oldest pending answer to a disturbance.
-    pub(crate) fn take_disturbed(&mut self) -> Option<Disturbed> {
+    pub(crate) fn take_disturbed(&mut self) -> Option<DisturbanceAnswer> {
         self.disturbed.pop_front()
     }
 
@@ -351,7 +356,7 @@ impl<'a> Hosts<'a> {
     ///
     /// # Errors
     /// If the host is lost.
-    pub(crate) fn await_disturbed(&mut self, host: &str) -> Result<Disturbed, String> {
+    pub(crate) fn await_disturbed(&mut self, host: &str) -> Result<DisturbanceAnswer, String> {
         loop {
             if let Some(at) = self.disturbed.iter().position(|one| one.host == host)
                 && let Some(known) = self.disturbed.remove(at)
@@ -440,7 +445,7 @@ impl<'a> Hosts<'a> {
     }
 
     /// Returns why a host is lost, or `None` if it isn't as far as we know.
-    pub(crate) fn lost(&self, host: &str) -> Option<&str> {
+    pub(crate) fn loss_reason(&self, host: &str) -> Option<&str> {
         self.agents.get(host)?.as_ref().err().map(String::as_str)
     }
 
@@ -451,11 +456,11 @@ impl<'a> Hosts<'a> {
 
     /// Disconnects from a host. Its agent then undoes its changes. The host can be reached again.
     pub(crate) fn leave_one(&mut self, host: &str) {
-        self.leave_with(host, 0);
+        self.disconnect_keeping(host, 0);
     }
 
     /// Disconnects from a host, keeping only the first `left` steps in the record.
-    fn leave_with(&mut self, host: &str, left: usize) {
+    fn disconnect_keeping(&mut self, host: &str, left: usize) {
         self.agents.remove(host);
         self.opened.remove(host);
         self.applied_steps.keep_of_host(host, left);
@@ -464,7 +469,7 @@ impl<'a> Hosts<'a> {
     /// Disconnects from a host that has lost power. Only `left` of its applied steps are still in
     /// effect; the others need not be undone.
     pub(crate) fn note_power_loss(&mut self, host: &str, left: usize) {
-        self.leave_with(host, left);
+        self.disconnect_keeping(host, left);
         self.after_power_loss.insert(host.to_owned());
     }
 

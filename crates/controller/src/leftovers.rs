@@ -19,13 +19,13 @@ use engine::target::leftover::{self, Leftover};
 use model::{RunSpec, Target};
 
 use index::IndexEntry;
-use record_file::{AbandonedRecord, RecordContent, Worked};
+use record_file::{AbandonedRecord, RecordContent, WorkedTarget};
 
 /// Whether this process failed to remove a working directory.
 static IS_ANY_LEFT: AtomicBool = AtomicBool::new(false);
 
 /// Records that a working directory could not be removed, so that the record is kept for `clean`.
-pub fn note_left() {
+pub fn record_left_directory() {
     IS_ANY_LEFT.store(true, Relaxed);
 }
 
@@ -43,7 +43,7 @@ pub struct UnwritableRecord {
 #[derive(Debug)]
 pub struct WorkRecord {
     path: PathBuf,
-    targets: Vec<Worked>,
+    targets: Vec<WorkedTarget>,
     campaign: String,
     /// Lets a later `clean` find the record.
     index: Option<IndexEntry>,
@@ -84,13 +84,13 @@ impl WorkRecord {
     ///
     /// # Errors
     /// If no file can be created there.
-    pub fn of_replay(
+    pub fn for_replay(
         target: Target,
         directory: &str,
         records_dir: &Path,
         now_unix_ms: u64,
     ) -> Result<Self, UnwritableRecord> {
-        let worked = Worked::new(target, Vec::new(), Some(directory.to_owned()));
+        let worked = WorkedTarget::new(target, Vec::new(), Some(directory.to_owned()));
         let records = replay_records(records_dir);
         if let Some(folder) = records.parent() {
             let made = fs::create_dir_all(folder);
@@ -115,7 +115,7 @@ impl WorkRecord {
 
 fn content_of(
     campaign: &str,
-    targets: Vec<Worked>,
+    targets: Vec<WorkedTarget>,
     resumes: Option<i64>,
     begun_unix_ms: u64,
 ) -> RecordContent {
@@ -163,7 +163,7 @@ impl Drop for WorkRecord {
 
 /// Outcome of a search for leftovers of killed processes.
 #[derive(Debug, Default)]
-pub struct Cleaned {
+pub struct CleanupOutcome {
     /// Removed leftovers, one line each.
     pub removed: Vec<String>,
     /// Records with leftovers that could not be removed, and records that were refused.
@@ -176,12 +176,12 @@ pub struct Cleaned {
 #[derive(Debug)]
 pub struct UnfinishedRecord {
     path: PathBuf,
-    why: Unfinished,
+    why: KeptBecause,
 }
 
 /// Why a record is kept.
 #[derive(Debug)]
-enum Unfinished {
+enum KeptBecause {
     /// The record was not processed, for this reason.
     Refused(String),
     /// These leftovers remain.
@@ -192,8 +192,8 @@ impl UnfinishedRecord {
     /// Returns one line per leftover.
     pub fn lines(&self) -> Vec<String> {
         match &self.why {
-            Unfinished::Refused(why) => vec![describe_refused(&self.path, why)],
-            Unfinished::Left(left) => left.clone(),
+            KeptBecause::Refused(why) => vec![describe_refused(&self.path, why)],
+            KeptBecause::Left(left) => left.clone(),
         }
     }
 
@@ -207,10 +207,10 @@ impl UnfinishedRecord {
             return Err(format!("cannot remove {shown}: {error}"));
         }
         Ok(match self.why {
-            Unfinished::Refused(why) => {
+            KeptBecause::Refused(why) => {
                 format!("{shown} ({}): nothing it lists was removed", printable(&why))
             }
-            Unfinished::Left(left) => {
+            KeptBecause::Left(left) => {
                 format!("{shown}: not everything it lists was removed: {}", left.join("; "))
             }
         })
@@ -223,8 +223,8 @@ fn describe_refused(path: &Path, why: &str) -> String {
 
 /// Removes the leftovers of killed processes with one of these results files, and of this user's
 /// killed replays.
-pub fn clean(results_files: &[PathBuf], records_dir: &Path) -> Cleaned {
-    let mut cleaned = Cleaned::default();
+pub fn clean(results_files: &[PathBuf], records_dir: &Path) -> CleanupOutcome {
+    let mut cleaned = CleanupOutcome::default();
     for results in results_files {
         clean_recorded(results, &mut cleaned);
     }
@@ -243,13 +243,13 @@ pub fn results_files(named: &Path, records_dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes the leftovers listed in the records next to a file.
-fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
+fn clean_recorded(results: &Path, cleaned: &mut CleanupOutcome) {
     let found = record_file::find(results);
     for refused in found.refused {
         if refused.is_foreign {
             cleaned.foreign.push(describe_refused(&refused.path, &refused.why));
         } else {
-            let why = Unfinished::Refused(refused.why);
+            let why = KeptBecause::Refused(refused.why);
             cleaned.unfinished.push(UnfinishedRecord { path: refused.path, why });
         }
     }
@@ -262,7 +262,7 @@ fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
         if left.is_empty() {
             let _ = fs::remove_file(&abandoned.path);
         } else {
-            let why = Unfinished::Left(left);
+            let why = KeptBecause::Left(left);
             cleaned.unfinished.push(UnfinishedRecord { path: abandoned.path, why });
         }
     }
@@ -301,7 +301,7 @@ pub fn killed_unstored(results: &Path, since_unix_ms: u64) -> Option<String> {
 
 /// Cleans one target; adds a line for each thing removed or left.
 fn clean_target(
-    worked: &Worked,
+    worked: &WorkedTarget,
     record: &AbandonedRecord,
     removed: &mut Vec<String>,
     left: &mut Vec<String>,
@@ -341,8 +341,8 @@ fn printable(text: &str) -> String {
 
 /// Returns the targets that outlive this process, without duplicates. The setup of hosts has its
 /// own undo logs.
-fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
-    let mut targets: Vec<Worked> = Vec::new();
+fn targets_of(runs: &[RunSpec]) -> Vec<WorkedTarget> {
+    let mut targets: Vec<WorkedTarget> = Vec::new();
     for run in runs {
         if run.lab.is_some() {
             continue;
@@ -351,7 +351,7 @@ fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
         for host in &run.placement.hosts {
             hosts.extend(host.ssh.clone());
         }
-        let worked = Worked::new(run.target.clone(), hosts, None);
+        let worked = WorkedTarget::new(run.target.clone(), hosts, None);
         if run.target.outlives_process() && !targets.contains(&worked) {
             targets.push(worked);
         }
@@ -395,20 +395,20 @@ mod tests {
     }
 
     /// Writes the record of an ended process next to a results file.
-    fn abandon(results: &Path, campaign: &str, targets: Vec<Worked>) -> PathBuf {
+    fn abandon(results: &Path, campaign: &str, targets: Vec<WorkedTarget>) -> PathBuf {
         let content = content_of(campaign, targets, None, 0);
         let path = record_file::path_of(results, campaign);
         drop(record_file::write(&path, &content).unwrap());
         path
     }
 
-    fn worked(target: &Path, tree: Option<&str>) -> Vec<Worked> {
+    fn worked(target: &Path, tree: Option<&str>) -> Vec<WorkedTarget> {
         let target = Target::Directory { path: target.to_owned() };
-        vec![Worked { target, hosts: Vec::new(), tree: tree.map(str::to_owned) }]
+        vec![WorkedTarget { target, hosts: Vec::new(), tree: tree.map(str::to_owned) }]
     }
 
     /// Cleans once no process that another test has just forked has a record locked.
-    fn clean_beside(results: &Path) -> Cleaned {
+    fn clean_beside(results: &Path) -> CleanupOutcome {
         for _ in 0..500 {
             let found = record_file::find(results);
             if !found.abandoned.is_empty() || !found.refused.is_empty() {
@@ -416,7 +416,7 @@ mod tests {
             }
             std::thread::park_timeout(std::time::Duration::from_millis(10));
         }
-        let mut cleaned = Cleaned::default();
+        let mut cleaned = CleanupOutcome::default();
         clean_recorded(results, &mut cleaned);
         cleaned
     }
@@ -551,7 +551,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("r.db");
         fs::write(record_file::path_of(&results, "ab"), "").unwrap();
-        let mut cleaned = Cleaned::default();
+        let mut cleaned = CleanupOutcome::default();
         clean_recorded(&results, &mut cleaned);
         assert_eq!((cleaned.unfinished.len(), files(folder.path())), (0, 0), "{cleaned:?}");
     }

@@ -26,7 +26,7 @@ use model::{IntervalSample, Pass, PassResult, RunSpec, Trial};
 use plan::{Plan, Step};
 
 pub use error::ControllerError;
-pub use hosts::{Hosts, Launch, Launched, LocalClock};
+pub use hosts::{Hosts, LaunchAgents, LaunchedAgent, LocalClock};
 pub use trial::faults::FaultInjector;
 
 /// Number of failures in a row after which a run is given up. With a dead server, each costs a

@@ -1,7 +1,7 @@
 //! The pace of a plan's runs, from a probe or from an earlier campaign on the same targets.
 //!
 //! [`probe_plan`] makes small trials of the plan's own runs, the way the campaign would, and
-//! discards their results (`--probe`). Runs that do the same share a probe. [`of_campaign`] uses
+//! discards their results (`--probe`). Runs that do the same share a probe. [`from_campaign`] uses
 //! the trials of a campaign (`--assume-pace`). There, a trial lasts until the next one begins, so
 //! that its time includes the setup of hosts.
 
@@ -30,7 +30,7 @@ const ENOUGH_NS: u64 = 1_000_000_000;
 const GROWTH: (u64, u64) = (2, 64);
 
 /// The result of a probe, or of looking at an earlier campaign.
-pub struct Probed {
+pub struct ProbeResult {
     /// The pace of each run of the plan, if known.
     pub paces: Vec<Option<Pace>>,
     /// Measured values of each kind of run, one line each.
@@ -60,7 +60,7 @@ pub struct RunProbe {
 impl RunProbe {
     /// Returns the pace from the trials made so far.
     pub fn pace(&self) -> Option<Pace> {
-        Pace::of(&self.trials)
+        Pace::from_trials(&self.trials)
     }
 }
 
@@ -87,7 +87,7 @@ pub fn probe_plan(
         let mut pace = None;
         let mut likeness_max = 0;
         for probe in &probes {
-            let alike = likeness(run, &plan.runs[probe.run]);
+            let alike = count_common_settings(run, &plan.runs[probe.run]);
             if can_be_reduced(run) && alike > likeness_max {
                 pace = probe.pace();
                 likeness_max = alike;
@@ -139,7 +139,7 @@ fn probe_run(
 ///
 /// # Errors
 /// If the campaign has fewer than two trials, or none of a run similar to one of the plan.
-pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, ControllerError> {
+pub fn from_campaign(plan: &Plan, earlier: &Campaign) -> Result<ProbeResult, ControllerError> {
     let took_ns = trial_times(earlier);
     let mut found: Vec<(&RunSpec, Pace)> = Vec::new();
     for run in &earlier.runs {
@@ -149,7 +149,7 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Controller
                 trials.push(measured(&run.spec, trial, *took_ns));
             }
         }
-        if let Some(pace) = Pace::of(&mean(&trials)) {
+        if let Some(pace) = Pace::from_trials(&mean(&trials)) {
             found.push((&run.spec, pace));
         }
     }
@@ -180,7 +180,7 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Controller
         took_ns.len(),
         Nanos(all_ns)
     );
-    Ok(Probed { paces, lines: Vec::new(), basis })
+    Ok(ProbeResult { paces, lines: Vec::new(), basis })
 }
 
 /// Selects runs that differ: first in target, backend and workload, then in any setting that
@@ -192,7 +192,7 @@ fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
             if kinds.len() >= PROBES_MAX || !can_be_reduced(run) {
                 continue;
             }
-            if !kinds.iter().any(|kind| likeness(run, &runs[*kind]) >= least) {
+            if !kinds.iter().any(|kind| count_common_settings(run, &runs[*kind]) >= least) {
                 kinds.push(number);
             }
         }
@@ -276,17 +276,17 @@ const fn likeness_of_kind() -> u32 {
 /// Counts what two runs have in common; target, workload and backend weigh more than all other
 /// settings. Returns 0 if target or workload differ, since the pace of one run then means nothing
 /// for the other.
-fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
+fn count_common_settings(one: &RunSpec, other: &RunSpec) -> u32 {
     if one.target_name != other.target_name || one.workload != other.workload {
         return 0;
     }
     2 * (MINOR + 1) + settings_alike(one, other)
 }
 
-/// Like [`likeness`], but also accepts a different target on hosts that are set up, with a lower
-/// weight: the steps around its trials are similar.
+/// Like [`count_common_settings`], but also accepts a different target on hosts that are set up,
+/// with a lower weight: the steps around its trials are similar.
 fn likeness_of_hosts(one: &RunSpec, other: &RunSpec) -> u32 {
-    match likeness(one, other) {
+    match count_common_settings(one, other) {
         0 if one.workload != other.workload || one.lab.is_none() || other.lab.is_none() => 0,
         0 => settings_alike(one, other).max(1),
         alike => alike,
@@ -323,7 +323,7 @@ mod tests {
         let mut other = one.clone();
         "other".clone_into(&mut other.target_name);
         assert_eq!(likeness_of_hosts(&one, &other), 0);
-        let lab = LabSpec::new(Host::here("server"), Host::here("client"));
+        let lab = LabSpec::new(Host::local("server"), Host::local("client"));
         one.lab = Some(Box::new(lab.clone()));
         other.lab = Some(Box::new(lab));
         let elsewhere = likeness_of_hosts(&one, &other);
@@ -345,8 +345,10 @@ mod tests {
         let null = RunBuilder::new(Workload::Mixed).build();
         let runs = [stream(4_096, 1), stream(4_096, 1), stream(1 << 20, 1), names, null];
         assert_eq!(kinds_of(&runs), [0, 3, 2]);
-        assert!(likeness(&runs[0], &runs[1]) > likeness(&runs[0], &runs[2]));
-        assert_eq!(likeness(&runs[0], &runs[3]), 0);
+        assert!(
+            count_common_settings(&runs[0], &runs[1]) > count_common_settings(&runs[0], &runs[2])
+        );
+        assert_eq!(count_common_settings(&runs[0], &runs[3]), 0);
     }
 
     #[test]

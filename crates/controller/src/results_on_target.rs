@@ -12,14 +12,17 @@ use model::{Caveat, CaveatCode, Evidence, PassResult, RunSpec, Trial};
 use results::Store;
 
 /// Adds the note to each pass of a trial on this host.
-pub(crate) fn note(store: &Store, spec: &RunSpec, trial: &mut Trial) {
+pub(crate) fn add_note(store: &Store, spec: &RunSpec, trial: &mut Trial) {
     if !spec.client_hosts().is_empty() || !spec.target.is_local() {
         return;
     }
     let is_point = |fact: &&model::Fact| fact.scope == "target" && fact.name == "mount point";
     let point = trial.facts.iter().find(is_point).map(|fact| Path::new(&fact.value));
-    let measured = point.and_then(mounts::named);
-    let (Some(measured), Some(of_results)) = (measured, Mount::of(store.path())) else { return };
+    let measured = point.and_then(mounts::find_named);
+    let (Some(measured), Some(of_results)) = (measured, Mount::find_containing(store.path()))
+    else {
+        return;
+    };
     if !are_one_file_system(&measured, &of_results) {
         return;
     }
@@ -75,7 +78,7 @@ mod tests {
     }
 
     fn named_root() -> Mount {
-        mounts::at(Path::new("/")).unwrap()
+        mounts::find_at(Path::new("/")).unwrap()
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl<'a> SearchCampaign<'a> {
             None => (self.add(spec)?, 0),
         };
         let mut trial = Trial { index: made, ..runner.run_trial(spec, self.trials)? };
-        results_on_target::note(self.store, spec, &mut trial);
+        results_on_target::add_note(self.store, spec, &mut trial);
         self.store.add_trial(run_id, &trial)?;
         self.tried.insert(load, (run_id, made + 1));
         self.trials += 1;
@@ -133,7 +133,7 @@ fn find_breaking_load(
         if trial.state == TrialState::Interrupted {
             break;
         }
-        search.handle_outcome(TrialOutcome::of(&spec, &trial), trial.started_unix_ms);
+        search.handle_outcome(TrialOutcome::from_trial(&spec, &trial), trial.started_unix_ms);
     }
     Ok(search)
 }
@@ -185,7 +185,7 @@ pub fn find_loads_under_bound(
                 search.note_bad(steps);
             }
         }
-        are_known &= search.good().is_some();
+        are_known &= search.heaviest_good().is_some();
     }
     let stopped = runner.stop.load(Relaxed);
     let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
@@ -196,6 +196,6 @@ pub fn find_loads_under_bound(
 fn satisfies(run: &Run, request: &CurveRequest, bound: &ResponseBound) -> bool {
     run.spec.passes().iter().all(|pass| {
         let judged = judge::pass(run, *pass);
-        LoadPoint::of(run, &judged, &request.mix).keeps(bound)
+        LoadPoint::from_run(run, &judged, &request.mix).meets_bound(bound)
     })
 }

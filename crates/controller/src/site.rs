@@ -10,7 +10,7 @@ use lab::{compose, outlasts_power_loss, redo_from};
 use model::{Invalidation, LabSpec, LabStep};
 
 use crate::Hosts;
-use crate::hosts::setup::{apply_after_power_loss, apply_missing, bring_to, undo_to};
+use crate::hosts::setup::{apply_after_power_loss, apply_missing, apply_wanted, undo_to};
 
 /// Sets up the hosts for a run.
 ///
@@ -18,11 +18,11 @@ use crate::hosts::setup::{apply_after_power_loss, apply_missing, bring_to, undo_
 /// If a host cannot be reached or set up; the error is a sentence.
 pub fn set_up(hosts: &mut Hosts<'_>, lab: &LabSpec, stop: &AtomicBool) -> Result<(), String> {
     let wanted = compose(lab).map_err(|error| error.to_string())?;
-    hosts.reach(lab)?;
+    hosts.connect_hosts(lab)?;
     hosts.with_applied_steps(|applied, hosts| {
         // Start from scratch: the state left in a system by an earlier run must not carry over.
         undo_to(applied, hosts, 0)?;
-        bring_to(applied, hosts, &wanted, stop)
+        apply_wanted(applied, hosts, &wanted, stop)
     })
 }
 
@@ -66,7 +66,7 @@ pub fn reach_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<()
 /// # Errors
 /// If the setup fails; the error is a sentence.
 pub fn start_after_power_loss(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
-    hosts.reach(lab)?;
+    hosts.connect_hosts(lab)?;
     let left = outlasts_power_loss(lab)?;
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     hosts.with_applied_steps(|applied, hosts| {

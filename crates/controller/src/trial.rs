@@ -16,7 +16,7 @@ mod system_counts;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use fleet::{Assignment, Broken, JournalLocation, PassEnd, request};
+use fleet::{Assignment, JournalLocation, PassEnd, TrialAbort, request};
 use model::random::draw;
 use model::soak::{FaultKind, Soak};
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
@@ -61,9 +61,9 @@ impl CampaignRunner<'_> {
         spec: &RunSpec,
         number: usize,
     ) -> Result<Option<String>, ControllerError> {
-        let mut group = AgentGroup::of(spec);
+        let mut group = AgentGroup::new(spec);
         let work_name = self.hosts.directory_name(format_args!("check-{number}"));
-        let workplace = Workplace { name: &work_name, keep: false, trial: 0 };
+        let workplace = TrialDirectory { name: &work_name, keep: false, trial: 0 };
         let checked = panicked::catch(|| {
             let begun = self.begin(&mut group, spec, workplace);
             if begun.is_err() {
@@ -93,7 +93,7 @@ impl CampaignRunner<'_> {
             passes: Vec::new(),
             facts: Vec::new(),
         };
-        let mut group = AgentGroup::of(run.spec);
+        let mut group = AgentGroup::new(run.spec);
         let made = panicked::catch(|| self.begin_to_end(&mut group, run, &mut trial));
         match made.unwrap_or_else(|panicked| Err(recover(&mut self.hosts, &mut group, &panicked))) {
             Ok(()) => {}
@@ -127,7 +127,7 @@ impl CampaignRunner<'_> {
         };
         let work_name = self.hosts.directory_name(trial.position);
         let keep = self.hosts.keeps_directories();
-        let work = Workplace { name: &work_name, keep, trial: trial.position };
+        let work = TrialDirectory { name: &work_name, keep, trial: trial.position };
         let begun = self.begin(group, spec, work);
         if is_observed {
             trial.facts.extend(self.hosts.take_facts());
@@ -171,7 +171,7 @@ impl CampaignRunner<'_> {
         &mut self,
         group: &mut AgentGroup<'s>,
         run: TrialOf<'s>,
-        work: Workplace<'_>,
+        work: TrialDirectory<'_>,
         trial: &mut Trial,
     ) -> Result<(), ControllerError> {
         let TrialOf { spec, is_observed } = run;
@@ -200,7 +200,7 @@ impl CampaignRunner<'_> {
                 group: &mut *group,
                 stop: self.stop,
                 observe: if is_observed { Some(&mut *self.observe) } else { None },
-                fault_schedule: FaultSchedule::of(spec, pass, trial.position, self.inject_fault),
+                fault_schedule: FaultSchedule::new(spec, pass, trial.position, self.inject_fault),
             };
             match replaced.and_then(|()| one.make(&mut self.hosts, &mut trial.facts)) {
                 Ok(PassEnd { result, facts, broken, .. }) => {
@@ -211,8 +211,8 @@ impl CampaignRunner<'_> {
                     trial.facts.extend(facts);
                     trial.state = match broken {
                         None => TrialState::Done,
-                        Some(Broken::Stopped) => TrialState::Interrupted,
-                        Some(Broken::Failed(reason)) => TrialState::Failed(reason),
+                        Some(TrialAbort::Stopped) => TrialState::Interrupted,
+                        Some(TrialAbort::Failed(reason)) => TrialState::Failed(reason),
                     };
                 }
                 Err(TrialError::Failed(why)) => {
@@ -230,7 +230,7 @@ impl CampaignRunner<'_> {
         &mut self,
         group: &mut AgentGroup<'_>,
         spec: &RunSpec,
-        workplace: Workplace<'_>,
+        workplace: TrialDirectory<'_>,
     ) -> Result<Vec<Fact>, TrialError> {
         self.hosts.reach_all(spec.client_hosts())?;
         group.compare_new_clocks(&mut self.hosts)?;
@@ -286,7 +286,7 @@ impl CampaignRunner<'_> {
             let is_new = self.hosts.take_lost_at_work(&host.name);
             let wait_ns = if is_new { wait_ns.max(LOST_WAIT_MIN_NS) } else { wait_ns };
             let until_ns = begun_ns.saturating_add(wait_ns);
-            while self.hosts.lost(&host.name).is_some()
+            while self.hosts.loss_reason(&host.name).is_some()
                 && !self.stop.load(Relaxed)
                 && self.hosts.now_ns() < until_ns
             {
@@ -296,7 +296,7 @@ impl CampaignRunner<'_> {
                 }
             }
             // An agent that was lost again while reconnecting is not another loss.
-            if self.hosts.lost(&host.name).is_some() {
+            if self.hosts.loss_reason(&host.name).is_some() {
                 self.hosts.take_lost_at_work(&host.name);
             }
         }
@@ -327,7 +327,7 @@ fn recover(hosts: &mut Hosts<'_>, group: &mut AgentGroup<'_>, panicked: &Panicke
 }
 
 #[derive(Clone, Copy)]
-struct Workplace<'a> {
+struct TrialDirectory<'a> {
     name: &'a str,
     /// Keep the working directory after the trial.
     keep: bool,
@@ -339,7 +339,7 @@ struct Workplace<'a> {
 ///
 /// The schedule is drawn anew for each trial, so that trials are independent samples of the
 /// requested arrival process instead of repetitions of one sample.
-fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment {
+fn assignment(spec: &RunSpec, seed: u64, workplace: TrialDirectory<'_>) -> Assignment {
     Assignment {
         spec: spec.for_agents(),
         seed,

@@ -9,9 +9,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use controller::{Event, Hosts, Launched};
+use controller::{Event, Hosts, LaunchedAgent};
 use engine::SystemClock;
-use fleet::{ClockReading, Gone, Opening};
+use fleet::{ClockReading, HostPermissions, PeerGone};
 use model::{CaveatCode, Host, Pass};
 use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
 use stats::{Outcome, compare, criteria, judge};
@@ -78,10 +78,11 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
     let (mut transport, serving_agent) = agent_thread::start(clock, Arc::default(), None);
     let folder = tempfile::tempdir().unwrap();
     let read_clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
-    let mut launch = |hosts: &[&Host]| -> Vec<Launched> {
-        hosts.iter().map(|_| Err(Gone("no host was opened".to_owned()))).collect()
+    let mut launch = |hosts: &[&Host]| -> Vec<LaunchedAgent> {
+        hosts.iter().map(|_| Err(PeerGone("no host was opened".to_owned()))).collect()
     };
-    let opening = Opening { campaign: controller::campaign_name(1), ..Opening::default() };
+    let opening =
+        HostPermissions { campaign: controller::campaign_name(1), ..HostPermissions::default() };
     let hosts = Hosts::new(&mut launch, &read_clocks, opening).with_local_agent(&mut transport);
     let never = AtomicBool::new(false);
     let campaign = campaign::run(&plan, hosts, &never, &mut observe, folder.path()).unwrap();

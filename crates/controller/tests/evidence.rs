@@ -8,7 +8,7 @@ use std::path::Path;
 use agent::{accounting, caveats};
 use controller::results_on_target;
 use controller::trial::{quiet_hosts, server_telemetry};
-use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
+use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use fleet::clock::{Drift, Sample};
 use fleet::{ClockReading, QuietWait};
@@ -96,7 +96,7 @@ fn host(name: &str, ops: u64, start_ns: i64) -> HostResult {
         end_ns: start_ns + SECOND.cast_signed(),
         error_ns: 0,
         cpu_ns: 0,
-        times: model::ClientTimes::of(&Histogram::new()),
+        times: model::ClientTimes::from_histogram(&Histogram::new()),
         response_times: model::ClientTimes::default(),
     }
 }
@@ -221,11 +221,17 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
         }
         CaveatCode::DataMismatch => {
             let failed = failed(OpError::MISMATCH);
-            data_of(code, caveats::about_outcome(&failed, &Ending::Complete, &Tally::default()))
+            data_of(
+                code,
+                caveats::about_outcome(&failed, &Ending::Complete, &BackendCounts::default()),
+            )
         }
         CaveatCode::Errors => {
             let failed = failed(OpError(5));
-            data_of(code, caveats::about_outcome(&failed, &Ending::Complete, &Tally::default()))
+            data_of(
+                code,
+                caveats::about_outcome(&failed, &Ending::Complete, &BackendCounts::default()),
+            )
         }
         CaveatCode::Cached => {
             let result = PassResult { storage_read_bytes: Some(10), ..reads() };
@@ -237,15 +243,15 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
             data_of(code, caveats::about_mount(&result, Some(&mount("nfs4")), None))
         }
         CaveatCode::Retransmits => {
-            let recovered = Recovered { retransmissions: 2, ..Recovered::default() };
+            let recovered = RecoveryWork { retransmissions: 2, ..RecoveryWork::default() };
             data_of(code, caveats::about_recovery(&recovered))
         }
         CaveatCode::Recovered => {
-            let recovered = Recovered { resent_bytes: 4_096, ..Recovered::default() };
+            let recovered = RecoveryWork { resent_bytes: 4_096, ..RecoveryWork::default() };
             data_of(code, caveats::recovered(&recovered))
         }
         CaveatCode::ServerBusy => {
-            let recovered = Recovered { delays: 2, ..Recovered::default() };
+            let recovered = RecoveryWork { delays: 2, ..RecoveryWork::default() };
             data_of(code, caveats::about_recovery(&recovered))
         }
         CaveatCode::ShortTransfers => {
@@ -299,7 +305,7 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
             data_of(code, caveats::about_load(&mixed(), &result(Pass::Mix, OpKind::Read, 1_000)))
         }
         CaveatCode::FitsMemory => {
-            let memory = Memory::of_host(1 << 40);
+            let memory = Memory::from_host(1 << 40);
             let mount = mount("overlay");
             let found =
                 caveats::about_memory(&local(), &reads(), Some(&mount), Some(&memory), None);
@@ -325,12 +331,12 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
         }
         CaveatCode::ClockRate => {
             let at = |mono_ns| ClockReading { mono_ns, wall_ns: 0 };
-            let mut drift = Drift::begin(Sample::of(at(0), at(0), at(0)));
-            drift.go_on(Sample::of(at(SECOND), at(3 * SECOND), at(SECOND)));
+            let mut drift = Drift::begin(Sample::new(at(0), at(0), at(0)));
+            drift.add_sample(Sample::new(at(SECOND), at(3 * SECOND), at(SECOND)));
             data_of(code, drift.caveat("web"))
         }
         CaveatCode::ServerCached => {
-            let lab = LabSpec::new(Host::here("server"), Host::here("client"));
+            let lab = LabSpec::new(Host::local("server"), Host::local("client"));
             let seen = counters(&[("nfsd.read_bytes", 1_000)]);
             data_of(code, server_telemetry::about_server(&lab, &seen))
         }

@@ -7,9 +7,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use controller::{
-    CampaignRunner, ControllerError, Event, FAILURES_MAX, Hosts, Launched, LocalClock,
+    CampaignRunner, ControllerError, Event, FAILURES_MAX, Hosts, LaunchedAgent, LocalClock,
 };
-use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, Report, Transport};
+use fleet::{
+    ClockReading, HostPermissions, Order, PassEnd, PeerGone, Report, Transport, TrialAbort,
+};
 use model::random::SplitMix64;
 use model::{
     Campaign, CampaignState, CaveatCode, Fact, Histogram, Host, Interference, InterferenceSource,
@@ -35,11 +37,13 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Scripted<F> {
 }
 
 impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
+    fn send(&mut self, order: Order) -> Result<(), PeerGone> {
         self.trials += usize::from(matches!(order, Order::Begin(_)));
         let reported = (self.script)(self.trials, &order);
         let answer = match &order {
-            Order::Begin(_) => reported.unwrap_or_else(|| Report::Begun(fleet::Begun::default())),
+            Order::Begin(_) => {
+                reported.unwrap_or_else(|| Report::Begun(fleet::TrialSetup::default()))
+            }
             Order::Prepare(_) => Report::Prepared,
             Order::Arm { pass, .. } => match reported {
                 Some(ran @ Report::Ran(_)) => {
@@ -69,11 +73,11 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Report, Gone> {
+    fn receive(&mut self) -> Result<Report, PeerGone> {
         self.answers.pop_front().ok_or_else(gone)
     }
 
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+    fn try_receive(&mut self) -> Result<Option<Report>, PeerGone> {
         self.receive().map(Some)
     }
 }
@@ -81,10 +85,10 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
 /// Returns the agent of this process, and no other hosts.
 fn only_here<'a>(agent: &'a mut dyn Transport, clock: &'a dyn LocalClock) -> Hosts<'a> {
     // A closure without captures takes no memory to leak.
-    let launch = Box::leak(Box::new(|hosts: &[&Host]| -> Vec<Launched> {
+    let launch = Box::leak(Box::new(|hosts: &[&Host]| -> Vec<LaunchedAgent> {
         hosts.iter().map(|_| Err(gone())).collect()
     }));
-    let opening = Opening { campaign: "abc".to_owned(), ..Opening::default() };
+    let opening = HostPermissions { campaign: "abc".to_owned(), ..HostPermissions::default() };
     Hosts::new(launch, clock, opening).with_local_agent(agent)
 }
 
@@ -93,12 +97,12 @@ fn stopped_clock() -> ClockReading {
     ClockReading { mono_ns: 0, wall_ns: 7_000_000 }
 }
 
-fn gone() -> Gone {
-    Gone("the agent is gone".to_owned())
+fn gone() -> PeerGone {
+    PeerGone("the agent is gone".to_owned())
 }
 
 /// The report of an agent about a pass.
-fn ran(result: PassResult, broken: Option<Broken>) -> Report {
+fn ran(result: PassResult, broken: Option<TrialAbort>) -> Report {
     Report::Ran(Box::new(PassEnd {
         result,
         facts: Vec::new(),
@@ -219,7 +223,7 @@ fn keeps_results_when_stopped() {
         Order::Arm { pass: Pass::Write, .. } if trial == 2 => {
             stop.store(true, Relaxed);
             let result = empty(Pass::Write);
-            Some(ran(result, Some(Broken::Stopped)))
+            Some(ran(result, Some(TrialAbort::Stopped)))
         }
         _ => None,
     });
@@ -245,7 +249,7 @@ fn resumes_in_same_order() {
         let mut agent = Scripted::new(|trial, order: &Order| match order {
             Order::Arm { pass, .. } if trial == stopped_in => {
                 stop.store(true, Relaxed);
-                let broken = Some(Broken::Stopped);
+                let broken = Some(TrialAbort::Stopped);
                 Some(ran(empty(*pass), broken))
             }
             _ => None,
@@ -390,14 +394,14 @@ fn notes_of_results(point: &str) -> Vec<Option<(String, f64)>> {
         plan("[[workload]]\nkind = \"stream\"\nfile_size = \"1MiB\"\npasses = [\"write\"]\n");
     let folder = tempfile::tempdir().unwrap();
     let point = if point.is_empty() {
-        lab::mounts::Mount::of(folder.path()).unwrap().mount_point
+        lab::mounts::Mount::find_containing(folder.path()).unwrap().mount_point
     } else {
         point.to_owned()
     };
     let mut agent = Scripted::new(|_, order| match order {
         Order::Begin(_) => {
             let facts = vec![Fact::new("target", "mount point", &point, "/proc/self/mountinfo")];
-            Some(Report::Begun(fleet::Begun { facts, ..fleet::Begun::default() }))
+            Some(Report::Begun(fleet::TrialSetup { facts, ..fleet::TrialSetup::default() }))
         }
         Order::Arm { pass, .. } => {
             Some(ran(PassResult { kinds: vec![written(1 << 20)], ..empty(*pass) }, None))
@@ -501,14 +505,14 @@ fn preflight_reports_interruption_as_such() {
 fn keeps_trials_of_dead_agent() {
     struct Mortal<T>(T, u32);
     impl<T: Transport> Transport for Mortal<T> {
-        fn send(&mut self, order: Order) -> Result<(), Gone> {
+        fn send(&mut self, order: Order) -> Result<(), PeerGone> {
             self.1 = self.1.checked_sub(1).ok_or_else(gone)?;
             self.0.send(order)
         }
-        fn receive(&mut self) -> Result<Report, Gone> {
+        fn receive(&mut self) -> Result<Report, PeerGone> {
             self.0.receive()
         }
-        fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        fn try_receive(&mut self) -> Result<Option<Report>, PeerGone> {
             self.0.try_receive()
         }
     }

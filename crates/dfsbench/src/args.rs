@@ -12,13 +12,13 @@ mod durability;
 mod examples;
 pub(crate) mod groups;
 mod job;
-mod keep;
 mod ladder;
 mod layout;
 mod preset;
 mod probe;
 mod ramp;
 mod replay;
+mod results_file;
 mod run;
 mod schedule;
 mod serve;
@@ -36,7 +36,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use report::Format;
 
-pub(crate) use compare::{Adjust, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
+pub(crate) use compare::{Adjustment, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
 pub(crate) use contenders::ContendersArgs;
 pub(crate) use curve::CurveArgs;
 pub(crate) use durability::DurabilityArgs;
@@ -48,7 +48,8 @@ pub(crate) use preset::PresetArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use ramp::{Raise, RampArgs};
 pub(crate) use replay::ReplayArgs;
-pub(crate) use run::RunArgs;
+pub(crate) use results_file::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
+pub use run::RunArgs;
 pub(crate) use schedule::{K8sArgs, SlurmArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use soak::SoakArgs;
@@ -210,7 +211,7 @@ pub(crate) struct ResumeArgs {
     pub allow_program: bool,
     /// The results file and the output
     #[command(flatten)]
-    pub making: MakingArgs,
+    pub making: TrialArgs,
     /// The job whose hosts it was measured on, and is continued on
     #[command(flatten)]
     pub job: JobArgs,
@@ -218,7 +219,7 @@ pub(crate) struct ResumeArgs {
 
 /// Options of every command that makes trials, be they the first of a campaign or its last.
 #[derive(Clone, Debug, Parser)]
-pub(crate) struct MakingArgs {
+pub(crate) struct TrialArgs {
     /// Results file; new campaigns are added to it
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,
         help_heading = "Output")]

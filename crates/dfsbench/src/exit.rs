@@ -228,7 +228,7 @@ pub(crate) fn note_panics() {
 }
 
 /// Runs a command and converts a panic to a failure.
-pub(crate) fn caught(
+pub(crate) fn catch_panics(
     command: impl FnOnce() -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
     panicked::catch(command).unwrap_or_else(|panicked| Err(panicked.into()))
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn explains_how_to_report_panic() {
-        let failure = caught(|| panic!("planted")).unwrap_err();
+        let failure = catch_panics(|| panic!("planted")).unwrap_err();
         assert_eq!(failure.code(), 3);
         let message = failure.to_string();
         assert!(message.starts_with("panicked: planted"), "{message}");

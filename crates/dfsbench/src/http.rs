@@ -50,7 +50,7 @@ impl Request {
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// Status code and reason, such as `200 OK`.
     pub status: &'static str,
     pub content_type: &'static str,
@@ -125,7 +125,7 @@ pub(crate) enum Body {
 /// If the client has disconnected or reads too slowly.
 pub(crate) fn write(
     stream: &mut TcpStream,
-    answer: &Answer,
+    answer: &Response,
     policy: &str,
     body: Body,
 ) -> io::Result<()> {

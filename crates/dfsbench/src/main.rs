@@ -39,7 +39,7 @@ use plans::presets;
 fn main() -> ExitCode {
     signals::make_file_limit_an_error();
     exit::note_panics();
-    exit::caught(run_command).unwrap_or_else(|failure| {
+    exit::catch_panics(run_command).unwrap_or_else(|failure| {
         let failure = if signals::is_stopped() { failure.after_stop() } else { failure };
         Failure::end(&with_origin(failure))
     })

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::exit::Failure;
-use crate::http::{self, Answer, Body, Request};
+use crate::http::{self, Body, Request, Response};
 
 /// Content type of the metrics.
 ///
@@ -32,7 +32,7 @@ const CONNECTIONS_MAX: usize = 8;
 const WAKE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Renders the metrics.
-pub(crate) type Source = dyn Fn() -> Answer + Send + Sync;
+pub(crate) type Source = dyn Fn() -> Response + Send + Sync;
 
 /// Serves metrics at an address until it is dropped.
 pub(crate) struct Endpoint {
@@ -42,8 +42,8 @@ pub(crate) struct Endpoint {
 }
 
 /// Wraps the text of metrics in a response.
-pub(crate) fn answer(text: String) -> Answer {
-    Answer { status: "200 OK", content_type: OPEN_METRICS, fields: "", body: text }
+pub(crate) fn answer(text: String) -> Response {
+    Response { status: "200 OK", content_type: OPEN_METRICS, fields: "", body: text }
 }
 
 /// Parses the value of `--metrics`.
@@ -168,7 +168,7 @@ fn answer_request(mut stream: TcpStream, source: &Arc<Source>) {
     let _ = http::write(&mut stream, &answer, POLICY, body);
 }
 
-fn refuse(request: &Request, is_loopback: bool) -> Option<Answer> {
+fn refuse(request: &Request, is_loopback: bool) -> Option<Response> {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         let sentence = "Metrics are read with GET.";
         return Some(message("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
@@ -195,8 +195,8 @@ fn names_loopback(host: &str) -> bool {
     name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-fn message(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
-    Answer { status, content_type: PLAIN, fields, body: format!("{sentence}\n") }
+fn message(status: &'static str, fields: &'static str, sentence: &str) -> Response {
+    Response { status, content_type: PLAIN, fields, body: format!("{sentence}\n") }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
         Ok(time_ns) if time_ns > 0 => time_ns,
         _ => return Err(bad_timeout(&args.timeout)),
     };
-    let target = target::named(&address);
+    let target = target::resolve_address(&address);
     let options = ProbeOptions {
         port: address.port,
         mount_port: address.mount_port,

@@ -32,12 +32,12 @@ const NOTHING_AT_RISK: &str = "the in-memory server keeps its data when it resta
 #[derive(Debug)]
 pub(crate) struct ArrangedEvent {
     pub event: CrashEvent,
-    pub way: Way,
+    pub way: EventTrigger,
 }
 
 /// Ways to trigger an event.
 #[derive(Debug)]
-pub(crate) enum Way {
+pub(crate) enum EventTrigger {
     /// Restart the in-memory server of this process.
     RestartEmbedded {
         /// Whether a planned fault makes the server lose data on restart.
@@ -88,12 +88,12 @@ impl ArrangedEvent {
     /// and it is able to lose some.
     pub(crate) const fn can_be_repeated(&self) -> bool {
         matches!(self.event, CrashEvent::KillServer | CrashEvent::PowerCut)
-            && !matches!(self.way, Way::RestartEmbedded { loses_data: false })
+            && !matches!(self.way, EventTrigger::RestartEmbedded { loses_data: false })
     }
 
     /// Explains why the event can't destroy any data, if it can't.
     pub(crate) fn nothing_at_risk(&self) -> Option<String> {
-        if matches!(self.way, Way::RestartEmbedded { loses_data: false }) {
+        if matches!(self.way, EventTrigger::RestartEmbedded { loses_data: false }) {
             Some(NOTHING_AT_RISK.to_owned())
         } else {
             None
@@ -120,7 +120,7 @@ impl ArrangedEvent {
     }
 }
 
-impl Way {
+impl EventTrigger {
     fn describe(&self) -> String {
         match self {
             Self::RestartEmbedded { .. } => "the in-memory server was restarted".to_owned(),
@@ -364,19 +364,19 @@ mod tests {
             mount_again: &kill,
             start_again: &restart,
         };
-        let power = Way::SystemPower(Box::new(Way::Commands {
+        let power = EventTrigger::SystemPower(Box::new(EventTrigger::Commands {
             make: "true".to_owned(),
             undo: None,
             lasts: Duration::ZERO,
         }));
-        for way in [Way::CrashSystem, power] {
+        for way in [EventTrigger::CrashSystem, power] {
             let begun_ns = now_ns();
             let mut kill_client = || panic!("the client must not be killed");
             let made_ns = way.make(None, Some(system), &mut kill_client).unwrap();
             assert!(begun_ns < made_ns && made_ns < restarted_ns.get(), "{way:?}: {made_ns}");
             assert!(killed_ns.get() < made_ns, "{way:?}: {made_ns}");
         }
-        let why = Way::CrashSystem.make(None, None, &mut || {}).unwrap_err();
+        let why = EventTrigger::CrashSystem.make(None, None, &mut || {}).unwrap_err();
         assert_eq!(why, "the plan has set up no system");
     }
 

@@ -10,11 +10,11 @@
 
 mod client;
 mod events;
-mod keep;
 mod measurement;
 mod protocol;
 mod request;
 mod set_up;
+mod store;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -25,9 +25,9 @@ use model::{Host, Target};
 use results::StoreError;
 
 pub use client::run as run_client;
-pub use keep::FindingsKeeper;
 pub use protocol::ClientProgram;
 pub use request::{DurabilityOptions, DurabilityRequest};
+pub use store::FindingsKeeper;
 
 /// Reason why a measurement cannot be made or stored.
 #[derive(Debug, thiserror::Error)]

@@ -40,7 +40,7 @@ pub(crate) fn measure_one(
     context: &DurabilityContext<'_>,
 ) -> Result<ContenderFindings, DurabilityError> {
     let target = &request.subjects[0].spec.target;
-    let program = (context.program_on)(&Host::here("this host"));
+    let program = (context.program_on)(&Host::local("this host"));
     let measurement = Measurement {
         request,
         context,

@@ -159,11 +159,11 @@ impl ClientProcess {
     ///
     /// # Errors
     /// If the client has exited and all messages were received.
-    pub(crate) fn receive(&self, wait: Duration) -> Result<Option<ClientMessage>, Ended> {
+    pub(crate) fn receive(&self, wait: Duration) -> Result<Option<ClientMessage>, ClientExited> {
         match self.messages.recv_timeout(wait) {
             Ok(message) => Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(Ended),
+            Err(RecvTimeoutError::Disconnected) => Err(ClientExited),
         }
     }
 
@@ -188,4 +188,4 @@ impl Drop for ClientProcess {
 
 /// The client has exited.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended;
+pub(crate) struct ClientExited;

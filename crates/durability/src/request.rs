@@ -14,7 +14,7 @@ use plan::Plan;
 use plan::fault::PlannedFault;
 
 use crate::DurabilityError;
-use crate::events::{ArrangedEvent, Way};
+use crate::events::{ArrangedEvent, EventTrigger};
 
 /// Name of the in-memory server, as a target and as a host.
 const EMBEDDED: &str = "embedded";
@@ -286,7 +286,7 @@ fn arrange(
     let target = &first.target;
     let mut events = Vec::new();
     if options.kill_client {
-        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: Way::KillClient });
+        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: EventTrigger::KillClient });
     }
     if options.cut_network {
         events.push(ArrangedEvent {
@@ -334,10 +334,11 @@ fn arrange_set_up(
     }
     let mut events = Vec::new();
     if options.kill_client {
-        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: Way::KillClient });
+        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: EventTrigger::KillClient });
     }
     if options.kill_server {
-        events.push(ArrangedEvent { event: CrashEvent::KillServer, way: Way::CrashSystem });
+        events
+            .push(ArrangedEvent { event: CrashEvent::KillServer, way: EventTrigger::CrashSystem });
     }
     if options.power_cut.is_some() || options.confirm_power_cut.is_some() {
         events.push(ArrangedEvent {
@@ -357,20 +358,20 @@ fn no_event(hint: &str) -> DurabilityError {
 }
 
 /// Restarts the in-memory server, which only loses data if a planned fault makes it do so.
-fn restart_embedded(faults: &[PlannedFault]) -> Way {
+fn restart_embedded(faults: &[PlannedFault]) -> EventTrigger {
     use PlannedFault::{LoseCommitted, LoseLast, LoseUnstable};
     let loses = |fault: &PlannedFault| matches!(fault, LoseUnstable | LoseCommitted | LoseLast(_));
-    Way::RestartEmbedded { loses_data: faults.iter().any(loses) }
+    EventTrigger::RestartEmbedded { loses_data: faults.iter().any(loses) }
 }
 
 fn kill_server(
     options: &DurabilityOptions,
     target: &Target,
     faults: &[PlannedFault],
-) -> Result<Way, DurabilityError> {
+) -> Result<EventTrigger, DurabilityError> {
     match (&options.stop_command, &options.start_command) {
         (None, None) if is_embedded(target) => Ok(restart_embedded(faults)),
-        (Some(make), Some(undo)) if !is_embedded(target) => Ok(Way::Commands {
+        (Some(make), Some(undo)) if !is_embedded(target) => Ok(EventTrigger::Commands {
             make: make.clone(),
             undo: Some(undo.clone()),
             lasts: Duration::ZERO,
@@ -388,12 +389,15 @@ fn kill_server(
     }
 }
 
-fn cut_network(options: &DurabilityOptions, target: &Target) -> Result<Way, DurabilityError> {
+fn cut_network(
+    options: &DurabilityOptions,
+    target: &Target,
+) -> Result<EventTrigger, DurabilityError> {
     let lasts = read_time("--cut-for", &options.cut_for)?;
     match (&options.cut_command, &options.restore_command) {
-        (None, None) if is_embedded(target) => Ok(Way::StallEmbedded(lasts)),
+        (None, None) if is_embedded(target) => Ok(EventTrigger::StallEmbedded(lasts)),
         (Some(make), Some(undo)) if !is_embedded(target) => {
-            Ok(Way::Commands { make: make.clone(), undo: Some(undo.clone()), lasts })
+            Ok(EventTrigger::Commands { make: make.clone(), undo: Some(undo.clone()), lasts })
         }
         _ if is_embedded(target) => Err(usage(
             "--cut-network",
@@ -410,7 +414,10 @@ fn cut_network(options: &DurabilityOptions, target: &Target) -> Result<Way, Dura
 }
 
 /// Cuts the power of the plan's host that stores the files. The user must name the host twice.
-fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, DurabilityError> {
+fn planned_power_cut(
+    options: &DurabilityOptions,
+    lab: &LabSpec,
+) -> Result<EventTrigger, DurabilityError> {
     let host =
         named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
     let keeper = lab.keeper();
@@ -424,17 +431,19 @@ fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, 
     }
     let undo = options.power_on_command.clone();
     let way = match (&options.power_cut_command, &keeper.ssh) {
-        (Some(make), _) => Way::Commands { make: make.clone(), undo, lasts: Duration::ZERO },
+        (Some(make), _) => {
+            EventTrigger::Commands { make: make.clone(), undo, lasts: Duration::ZERO }
+        }
         (None, Some(ssh)) => {
             let ssh_config = keeper.ssh_config.clone();
-            Way::Sysrq { host: ssh.clone(), ssh_config, power_on: undo }
+            EventTrigger::Sysrq { host: ssh.clone(), ssh_config, power_on: undo }
         }
         (None, None) => {
             let what = "the files are on this host, which cannot reset itself";
             return Err(usage("--power-cut", what, "use a [[host]] with `ssh` instead"));
         }
     };
-    Ok(Way::SystemPower(Box::new(way)))
+    Ok(EventTrigger::SystemPower(Box::new(way)))
 }
 
 /// Cuts the power of a host. The user must name it twice.
@@ -442,7 +451,7 @@ fn power_cut(
     options: &DurabilityOptions,
     target: &Target,
     faults: &[PlannedFault],
-) -> Result<Way, DurabilityError> {
+) -> Result<EventTrigger, DurabilityError> {
     let host =
         named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
     if (host == EMBEDDED) != is_embedded(target) {
@@ -460,10 +469,12 @@ fn power_cut(
             "the in-memory server does not need commands",
             "leave them out",
         )),
-        (Some(make), undo) => {
-            Ok(Way::Commands { make: make.clone(), undo: undo.clone(), lasts: Duration::ZERO })
-        }
-        (None, power_on) => Ok(Way::Sysrq {
+        (Some(make), undo) => Ok(EventTrigger::Commands {
+            make: make.clone(),
+            undo: undo.clone(),
+            lasts: Duration::ZERO,
+        }),
+        (None, power_on) => Ok(EventTrigger::Sysrq {
             host,
             ssh_config: options.ssh_config.clone(),
             power_on: power_on.clone(),
@@ -472,7 +483,10 @@ fn power_cut(
 }
 
 /// Destroys one of several servers for good. The user must name it twice.
-fn lose_server(options: &DurabilityOptions, target: &Target) -> Result<Way, DurabilityError> {
+fn lose_server(
+    options: &DurabilityOptions,
+    target: &Target,
+) -> Result<EventTrigger, DurabilityError> {
     let lost = options.lose_server.as_ref();
     let host = named_twice("lose-server", lost, options.confirm_lose_server.as_ref())?;
     if is_embedded(target) {
@@ -484,7 +498,9 @@ fn lose_server(options: &DurabilityOptions, target: &Target) -> Result<Way, Dura
         ));
     }
     match &options.lose_command {
-        Some(make) => Ok(Way::Commands { make: make.clone(), undo: None, lasts: Duration::ZERO }),
+        Some(make) => {
+            Ok(EventTrigger::Commands { make: make.clone(), undo: None, lasts: Duration::ZERO })
+        }
         None => Err(usage(
             &format!("--lose-server `{host}`"),
             "dfsbench does not know how to destroy this server",

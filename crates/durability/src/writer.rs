@@ -93,7 +93,7 @@ impl<'a> Writer<'a> {
         let (id, op) = self.note_sent(one_block(file));
         let mut open = self.create(file)?;
         self.write_blocks(&mut open, &op)?;
-        self.fulfil(id, file.promise, open)
+        self.fulfill_promise(id, file.promise, open)
     }
 
     /// Writes a batch to an existing file.
@@ -132,7 +132,7 @@ impl<'a> Writer<'a> {
         let op = TestOp { file, first_block: 0, blocks: 0, generation: 1, bytes: 0 };
         let (id, _) = self.note_sent(op);
         let open = self.create(file)?;
-        self.fulfil(id, file.promise, open)
+        self.fulfill_promise(id, file.promise, open)
     }
 
     /// Replaces a file the way programs do: writes a new one and renames it over the old one.
@@ -157,7 +157,7 @@ impl<'a> Writer<'a> {
 
     /// Fulfills a promise after the data of a new file was written, reports the op as acknowledged
     /// right then, and closes the file.
-    fn fulfil(
+    fn fulfill_promise(
         &mut self,
         id: usize,
         promise: Durability,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use model::{Completion, Op, OpError, OpKind, Outcome, Pass, RunSpec};
-use workload::journal::Safety;
+use workload::journal::AckedDurability;
 use workload::{Journal, OpStream, Rewrites};
 
 use crate::backend::NO_LIMIT;
@@ -31,7 +31,7 @@ pub struct Timing {
 
 impl Timing {
     /// Computes the times of a pass that starts at `start_ns`.
-    pub fn of(spec: &RunSpec, pass: Pass, start_ns: u64) -> Self {
+    pub fn new(spec: &RunSpec, pass: Pass, start_ns: u64) -> Self {
         let counts_ns = start_ns.saturating_add(spec.warmup_ns());
         let Some(time_ns) = spec.time_max_ns(pass) else {
             return Self { start_ns, counts_ns, deadline_ns: NO_LIMIT, drained_ns: NO_LIMIT };
@@ -93,26 +93,26 @@ pub struct Admission {
     /// Files with an op in flight, if ops on the same file must not overlap.
     busy: Option<Vec<Subject>>,
     /// The journal of acknowledged writes, in a soak.
-    journaled: Option<Journaled>,
+    journaled: Option<WorkerJournal>,
     /// The writes of each block, in a mix whose reads are verified.
     rewrites: Option<Arc<Rewrites>>,
 }
 
 /// A worker's view of a soak's journal.
-pub(crate) struct Journaled {
+pub(crate) struct WorkerJournal {
     /// Acknowledged writes of each block.
     pub journal: Arc<Journal>,
     /// Interval statistics of this worker.
     pub counts: Arc<IntervalCounts>,
     /// How durable a write is once it is acknowledged.
-    pub safety: Safety,
+    pub safety: AckedDurability,
     /// This worker owns the files with this number, modulo the number of workers.
     pub worker: u32,
     /// Total number of workers.
     pub workers: u32,
 }
 
-impl Journaled {
+impl WorkerJournal {
     fn note_start(&self, op: &Op) {
         if op.kind == OpKind::Write {
             self.journal.note_begun(op.file, op.offset_bytes);
@@ -131,7 +131,7 @@ impl Journaled {
                 self.journal.note_committed(file);
             }
             (OpKind::Read, Outcome::Failed(OpError::SHORT)) => {
-                self.journal.note_found(file, offset_bytes, None);
+                self.journal.record_read(file, offset_bytes, None);
             }
             _ => {}
         }
@@ -182,7 +182,7 @@ impl Admission {
     #[must_use]
     pub(crate) fn with_journal(
         admission: Option<Self>,
-        journaled: Journaled,
+        journaled: WorkerJournal,
         queue_depth: usize,
     ) -> Self {
         let busy = Some(Vec::with_capacity(queue_depth));

@@ -9,12 +9,12 @@
 
 pub mod calls;
 pub mod files;
-mod in_turn;
 pub mod mapping;
 pub mod memory;
 pub mod nfs;
 pub mod null;
 pub mod posix;
+mod sequential;
 pub mod tcp;
 pub mod uring;
 
@@ -37,7 +37,7 @@ pub use nfs_client::TcpCounters;
 /// Ops that were accepted but not yet returned have failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Lost(pub String);
+pub struct LostTarget(pub String);
 
 /// Deadline for [`Backend::reap`] if no further op is scheduled.
 pub const NO_LIMIT: u64 = u64::MAX;
@@ -58,7 +58,12 @@ pub trait Backend: Send {
     ///
     /// # Errors
     /// If the target is permanently gone. The worker stops.
-    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost>;
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget>;
 
     /// Closes the files, upon which a network file system flushes what it owes the server. No op is
     /// in flight and none follows. Called within the timed window if closing counts, and otherwise
@@ -66,7 +71,7 @@ pub trait Backend: Send {
     ///
     /// # Errors
     /// If closing a file failed, so that data written to it may be lost.
-    fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
+    fn close(&mut self, stop: &AtomicBool) -> Result<(), LostTarget> {
         let _ = stop;
         Ok(())
     }
@@ -77,8 +82,8 @@ pub trait Backend: Send {
 
     /// Returns the backend's own counts, which are independent of the recorder's. Called after the
     /// pass.
-    fn tally(&self) -> Tally {
-        Tally::default()
+    fn tally(&self) -> BackendCounts {
+        BackendCounts::default()
     }
 
     /// Returns the results of each emulated client, if they were recorded. Called after the pass.
@@ -97,7 +102,7 @@ pub(crate) fn wait_time(clock: &dyn Clock, until_ns: u64) -> Duration {
 
 /// Counts made by a backend itself, or by the kernel on its behalf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct BackendCounts {
     /// File data received, in bytes.
     pub read_bytes: Option<u64>,
     /// File data sent, in bytes.
@@ -105,7 +110,7 @@ pub struct Tally {
     /// Ops that reached the layer below.
     pub ops: Option<u64>,
     /// Work that was repeated or delayed because of failures.
-    pub recovered: Recovered,
+    pub recovered: RecoveryWork,
     /// Calls that transferred less data than requested.
     pub short_transfers: ShortTransfers,
     /// Calls that were started, if ops are calls.
@@ -138,7 +143,7 @@ impl fmt::Display for BadReply {
 
 /// Extra work a client had to do because something went wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveryWork {
     /// Calls sent again because no reply arrived in time.
     pub retransmissions: u64,
     /// Connections that were reopened.
@@ -192,7 +197,7 @@ impl ShortTransfers {
     }
 }
 
-impl Recovered {
+impl RecoveryWork {
     /// Returns true if a server may have seen something twice.
     pub const fn repeats(&self) -> bool {
         self.retransmissions + self.replays + self.resent_bytes > 0

@@ -51,8 +51,8 @@ impl Cpus {
     ///
     /// # Errors
     /// If the kernel refuses. No thread is confined then.
-    pub fn confine(&self, thread_ids: &[u32]) -> Result<Confined, TargetError> {
-        let mut confined = Confined(Vec::new());
+    pub fn confine(&self, thread_ids: &[u32]) -> Result<ConfinedThreads, TargetError> {
+        let mut confined = ConfinedThreads(Vec::new());
         for pid in thread_ids.iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
             let before = allowed(Some(pid))?;
             sched_setaffinity(Some(pid), &self.0).map_err(affinity_error)?;
@@ -64,9 +64,9 @@ impl Cpus {
 
 /// Threads that are confined, each with the CPUs that it gets back on drop.
 #[derive(Debug)]
-pub struct Confined(Vec<(Pid, CpuSet)>);
+pub struct ConfinedThreads(Vec<(Pid, CpuSet)>);
 
-impl Drop for Confined {
+impl Drop for ConfinedThreads {
     fn drop(&mut self) {
         for (pid, before) in &self.0 {
             // A thread that has ended needs no CPUs.

@@ -21,12 +21,12 @@ use std::sync::Arc;
 use model::{Executor, Fact, Pass, RunSpec, Workload};
 
 use crate::clock::Clock;
-use crate::measure::Measured;
+use crate::measure::MeasuredPass;
 use crate::stop::Stop;
 use crate::target::{TargetError, TrialTarget};
-use figures::{Failed, PassFigures};
-pub use process::Moment;
-use process::{Finished, Request, Watch};
+use figures::{FailedPass, PassFigures};
+pub use process::ProgramMoment;
+use process::{FinishedProgram, Request, Watch};
 
 /// Maximum number of bytes of a tool's output to keep for parsing. None of them prints that much.
 const OUTPUT_KEPT: usize = 64 << 20;
@@ -37,27 +37,27 @@ const VERSION_LIMIT_NS: u64 = 10_000_000_000;
 /// An external tool in one trial.
 pub struct External {
     spec: RunSpec,
-    bench: Bench,
+    bench: ToolContext,
     facts: Vec<Fact>,
     /// Remaining passes of a program that runs all of them at once.
     made: Vec<PassFigures>,
 }
 
 /// Where external tools run, and who observes them.
-struct Bench {
+struct ToolContext {
     directory: PathBuf,
     clock: Arc<dyn Clock>,
     stop: Stop,
     /// Time limit for one program, in nanoseconds; `None` for no limit.
     limit_ns: Option<u64>,
     /// Called at certain moments of each program.
-    observe: Box<dyn Fn(Moment)>,
+    observe: Box<dyn Fn(ProgramMoment)>,
 }
 
 /// The result of a pass run by an external tool.
-pub struct Outside {
+pub struct ExternalPass {
     /// Its results in the same form as our own.
-    pub measured: Measured,
+    pub measured: MeasuredPass,
     /// Additional facts reported by the tool.
     pub facts: Vec<Fact>,
     /// Reads of the whole run that the pass belongs to, if they cannot be attributed to passes.
@@ -73,16 +73,16 @@ pub struct RunReads {
     pub storage_read_bytes: u64,
 }
 
-impl Bench {
+impl ToolContext {
     /// Runs a program to its end.
-    fn run(&self, request: &Request<'_>) -> Result<Finished, TargetError> {
+    fn run(&self, request: &Request<'_>) -> Result<FinishedProgram, TargetError> {
         let watch =
             Watch { stop: &self.stop, clock: self.clock.as_ref(), observe: self.observe.as_ref() };
         process::run(request, watch).map_err(|error| not_started(request.command, &error))
     }
 
     /// Runs a tool in the working directory and keeps its output.
-    fn run_tool(&self, command: &[String]) -> Result<Finished, TargetError> {
+    fn run_tool(&self, command: &[String]) -> Result<FinishedProgram, TargetError> {
         self.tool_within(command, self.limit_ns)
     }
 
@@ -90,7 +90,7 @@ impl Bench {
         &self,
         command: &[String],
         limit_ns: Option<u64>,
-    ) -> Result<Finished, TargetError> {
+    ) -> Result<FinishedProgram, TargetError> {
         self.run(&Request {
             command,
             directory: &self.directory,
@@ -135,7 +135,7 @@ impl External {
             Workload::App => spec.command.limit_ms,
             _ => spec.timeout_ms,
         };
-        let bench = Bench {
+        let bench = ToolContext {
             directory,
             clock: Arc::clone(target.clock()),
             stop: stop.clone(),
@@ -152,7 +152,7 @@ impl External {
     }
 
     /// Sets the observer of the programs from now on.
-    pub fn observe_with(&mut self, observe: impl Fn(Moment) + 'static) {
+    pub fn observe_with(&mut self, observe: impl Fn(ProgramMoment) + 'static) {
         self.bench.observe = Box::new(observe);
     }
 
@@ -171,7 +171,7 @@ impl External {
     ///
     /// # Errors
     /// If the program cannot be started or cannot run this pass, or its output cannot be parsed.
-    pub fn run(&mut self, pass: Pass) -> Result<Outside, TargetError> {
+    pub fn run(&mut self, pass: Pass) -> Result<ExternalPass, TargetError> {
         let spec = &self.spec;
         let bench = &self.bench;
         let made = match spec.workload {
@@ -183,7 +183,7 @@ impl External {
                         if spec.workload == Workload::Iozone { iozone::run } else { bonnie::run };
                     match run(bench, spec) {
                         Ok(made) => self.made = made,
-                        Err(failed) => return failed.outside(pass),
+                        Err(failed) => return failed.into_external_pass(pass),
                     }
                 }
                 let known = self.made.iter().position(|known| known.pass == pass);
@@ -199,8 +199,8 @@ impl External {
             _ => app::run(bench, &spec.command),
         };
         match made {
-            Ok(figures) => Ok(figures.outside(pass)),
-            Err(failed) => failed.outside(pass),
+            Ok(figures) => Ok(figures.into_external_pass(pass)),
+            Err(failed) => failed.into_external_pass(pass),
         }
     }
 
@@ -239,9 +239,9 @@ fn not_started(command: &[String], error: &std::io::Error) -> TargetError {
 }
 
 /// Fails the pass with the tool's reason if the tool has failed.
-fn ended_well(tool: &str, ended: &Finished) -> Result<(), Failed> {
+fn ended_well(tool: &str, ended: &FinishedProgram) -> Result<(), FailedPass> {
     match ended.failure() {
         None => Ok(()),
-        Some(why) => Err(Failed::tool(tool, &why, ended)),
+        Some(why) => Err(FailedPass::tool(tool, &why, ended)),
     }
 }

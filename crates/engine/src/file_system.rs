@@ -25,7 +25,7 @@ pub enum FileSystemType {
 
 impl FileSystemType {
     /// Returns the type of the file system that contains a path.
-    pub fn of_path(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         match rustix::fs::statfs(path) {
             Ok(found) if found.f_type == TMPFS_MAGIC => Self::Tmpfs,
             Ok(found) if found.f_type == EXT4_MAGIC => Self::Ext4,
@@ -42,9 +42,9 @@ mod tests {
     fn distinguishes_memory_from_missing_path() {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         if mounts.lines().any(|line| line.starts_with("tmpfs /dev/shm tmpfs ")) {
-            assert_eq!(FileSystemType::of_path(Path::new("/dev/shm")), FileSystemType::Tmpfs);
+            assert_eq!(FileSystemType::from_path(Path::new("/dev/shm")), FileSystemType::Tmpfs);
         }
-        assert_eq!(FileSystemType::of_path(Path::new("/no/such/path")), FileSystemType::Other);
-        assert_eq!(FileSystemType::of_path(Path::new("/proc")), FileSystemType::Other);
+        assert_eq!(FileSystemType::from_path(Path::new("/no/such/path")), FileSystemType::Other);
+        assert_eq!(FileSystemType::from_path(Path::new("/proc")), FileSystemType::Other);
     }
 }

@@ -34,12 +34,14 @@ mod watch;
 pub mod worker;
 pub mod working_set;
 
-pub use backend::{Backend, Lost};
+pub use backend::{Backend, LostTarget};
 pub use clock::{Clock, SystemClock};
 pub use cpus::Cpus;
 pub use external::{External, RunReads};
 pub use file_system::FileSystemType;
-pub use measure::{Measured, measure};
+pub use measure::{MeasuredPass, measure};
 pub use stop::Stop;
-pub use target::{InventoryScope, Neighbors, Opened, TargetConfig, TargetError, TrialTarget};
+pub use target::{
+    InventoryScope, Neighbors, OpenedBackend, TargetConfig, TargetError, TrialTarget,
+};
 pub use watch::Monitor;

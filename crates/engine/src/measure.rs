@@ -11,35 +11,35 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
-    Caveat, ClientResult, KindResult, Offered, Pass, PassResult, ProcessorWait, RunSpec, Scope,
+    Caveat, ClientResult, KindResult, OfferedLoad, Pass, PassResult, ProcessorWait, RunSpec, Scope,
     Share, Span, Stalls, TimelinePoint, WarmedUp, Work, panicked,
 };
 use workload::OpStream;
-use workload::journal::Safety;
+use workload::journal::AckedDurability;
 
-use crate::admission::{Admission, Journaled, Timing};
-use crate::backend::{Lost, Tally};
+use crate::admission::{Admission, Timing, WorkerJournal};
+use crate::backend::{BackendCounts, LostTarget};
 use crate::clock::Clock;
 use crate::cpus::Cpus;
 use crate::intervals::{IntervalCounts, IntervalWatch};
 use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
 use crate::recorder::Recorder;
 use crate::stonewall::PassState;
-use crate::target::{Opened, TargetError, TrialTarget};
+use crate::target::{OpenedBackend, TargetError, TrialTarget};
 use crate::thread_io::ThreadIo;
 use crate::thread_wait::ThreadTimes;
-use crate::watch::{Monitor, Watch, Watched};
+use crate::watch::{Monitor, PassRecords, Watch};
 use crate::worker::{Ending, Progress, Worker, WorkerEnd};
 use crate::working_set::WorkingSetTracker;
 
 /// A measured pass.
-pub struct Measured {
+pub struct MeasuredPass {
     /// Its results. Checking them against the target is up to the caller.
     pub result: PassResult,
     /// How it ended, which is the worst ending of any worker.
     pub ending: Ending,
     /// Counts made by the backends, or by the kernel on their behalf.
-    pub tally: Tally,
+    pub tally: BackendCounts,
     /// When the workers started and finished.
     pub span: Span,
     /// Progress of the workers over time, if other hosts work at the same time.
@@ -54,7 +54,7 @@ struct WorkerReport {
     /// Time it waited for a CPU, if the kernel reports it.
     wait: Option<ProcessorWait>,
     slots: u32,
-    tally: Tally,
+    tally: BackendCounts,
     clients: Vec<ClientResult>,
     caveats: Vec<Caveat>,
 }
@@ -71,7 +71,7 @@ pub fn measure(
     share: Share,
     seed: u64,
     monitor: &mut Monitor<'_>,
-) -> Result<Measured, TargetError> {
+) -> Result<MeasuredPass, TargetError> {
     let shared = PassState::new(share.count);
     let mut progress: Vec<Progress> = Vec::new();
     progress.resize_with(share.workers().count(), Progress::default);
@@ -109,8 +109,13 @@ pub fn measure(
                 let report = catch_panic(worker, shared, || {
                     let ready = opened?;
                     let begun_ns = begun_ns.ok_or(TargetError::Stopped)?;
-                    let part =
-                        Part { clock: target.clock().as_ref(), spec, pass, shared, progress };
+                    let part = WorkerContext {
+                        clock: target.clock().as_ref(),
+                        spec,
+                        pass,
+                        shared,
+                        progress,
+                    };
                     Ok(ready.run_part(&part, begun_ns))
                 });
                 let _ = done.send(report);
@@ -182,7 +187,7 @@ impl Drop for StopsAtPanic<'_> {
 }
 
 /// What a worker needs to run its part of a pass.
-struct Part<'a> {
+struct WorkerContext<'a> {
     clock: &'a dyn Clock,
     spec: &'a RunSpec,
     pass: Pass,
@@ -194,7 +199,7 @@ struct Part<'a> {
 
 /// A worker that has everything it needs and waits for the start.
 struct Ready {
-    opened: Opened,
+    opened: OpenedBackend,
     recorder: Recorder,
     stream: OpStream,
     admission: Option<Admission>,
@@ -232,8 +237,12 @@ impl Ready {
     ) -> Self {
         let (Some(journal), Some(counts)) = (target.journal(), counts) else { return self };
         let journal = Arc::clone(journal);
-        let safety = if spec.answers_safe() { Safety::OnStorage } else { Safety::Uncommitted };
-        let journaled = Journaled { journal, counts, safety, worker, workers: spec.workers };
+        let safety = if spec.answers_safe() {
+            AckedDurability::OnStorage
+        } else {
+            AckedDurability::Uncommitted
+        };
+        let journaled = WorkerJournal { journal, counts, safety, worker, workers: spec.workers };
         Self {
             admission: Some(Admission::with_journal(
                 self.admission,
@@ -245,9 +254,9 @@ impl Ready {
     }
 
     /// Runs the worker's part of the pass, starting at `begun_ns`.
-    fn run_part(self, part: &Part<'_>, begun_ns: u64) -> WorkerReport {
-        let Part { clock, spec, pass, shared, progress } = *part;
-        let Opened { mut backend, caveats, queue_depth, kernel_counts, .. } = self.opened;
+    fn run_part(self, part: &WorkerContext<'_>, begun_ns: u64) -> WorkerReport {
+        let WorkerContext { clock, spec, pass, shared, progress } = *part;
+        let OpenedBackend { mut backend, caveats, queue_depth, kernel_counts, .. } = self.opened;
         // Read these only now, since waiting for others to become ready isn't part of the pass.
         let times_before = ThreadTimes::now();
         // Reading the other counters affects these, so read them last, right before the ops.
@@ -261,7 +270,7 @@ impl Ready {
             wait_until(clock, begun_ns);
         }
         let started_ns = clock.now_ns();
-        let timing = Timing::of(spec, pass, started_ns).counting_as_one(begun_ns);
+        let timing = Timing::new(spec, pass, started_ns).counting_as_one(begun_ns);
         let worker = Worker {
             stream: self.stream,
             backend: backend.as_mut(),
@@ -281,7 +290,7 @@ impl Ready {
         let mut end = worker.run();
         if end.ending == Ending::Complete
             && spec.closes_in_time()
-            && let Err(Lost(reason)) = backend.close(&shared.stop)
+            && let Err(LostTarget(reason)) = backend.close(&shared.stop)
         {
             let is_stopped = shared.stop.load(Relaxed);
             end.ending = if is_stopped { Ending::Stopped } else { Ending::Lost(reason) };
@@ -297,7 +306,7 @@ impl Ready {
         }
         let of_ns = end_ns - started_ns;
         let wait = match (times_before, ThreadTimes::now()) {
-            (Some(before), Some(after)) => Some(after.kept_since(before, of_ns)),
+            (Some(before), Some(after)) => Some(after.waited_since(before, of_ns)),
             _ => None,
         };
         let schedule_span_ns = timing.schedule_span_ns(end.recorder.scheduled().1);
@@ -338,7 +347,7 @@ fn collect_reports(
     mut watch: Watch<'_>,
     monitor: &mut Monitor<'_>,
     shared: &PassState,
-) -> (Reports, Watched) {
+) -> (Reports, PassRecords) {
     let mut reports = Vec::with_capacity(workers);
     while reports.len() < workers {
         match incoming.recv_timeout(watch.until_next()) {
@@ -359,7 +368,7 @@ fn collect_reports(
 fn initial_scope(rate_per_s: u64, reports: &[WorkerReport], stalls: Option<Stalls>) -> Scope {
     let mut scope = Scope { stalls, common: Some(Work::default()), ..Scope::default() };
     if rate_per_s > 0 {
-        scope.offered = Some(Offered { rate_per_s, ..Offered::default() });
+        scope.offered = Some(OfferedLoad { rate_per_s, ..OfferedLoad::default() });
     }
     // A total over only some of the workers would be misleading.
     let knows_wait = !reports.iter().any(|report| report.wait.is_none());
@@ -402,8 +411,8 @@ fn assemble_pass(
     reports: Vec<WorkerReport>,
     rate_per_s: u64,
     pass: Pass,
-    watched: Watched,
-) -> Measured {
+    watched: PassRecords,
+) -> MeasuredPass {
     let mut first_start = u64::MAX;
     let mut first_end = u64::MAX;
     let mut last_start = 0;
@@ -418,7 +427,7 @@ fn assemble_pass(
         first_start = 0;
         first_end = 0;
     }
-    let mut measured = Measured {
+    let mut measured = MeasuredPass {
         result: PassResult {
             window_ns: last_end - first_start,
             common_window_ns: first_end.saturating_sub(last_start),
@@ -431,7 +440,7 @@ fn assemble_pass(
             ..PassResult::new(pass)
         },
         ending: Ending::Complete,
-        tally: Tally::default(),
+        tally: BackendCounts::default(),
         span: Span {
             first_start_ns: first_start,
             last_start_ns: last_start,
@@ -460,10 +469,10 @@ fn assemble_pass(
     measured
 }
 
-impl Measured {
+impl MeasuredPass {
     /// Adds the counts of a worker's backend. The total number of bytes counted by the kernel is
     /// known only if it is known for every worker.
-    fn add_tally(&mut self, tally: &Tally) {
+    fn add_tally(&mut self, tally: &BackendCounts) {
         let all = &mut self.tally;
         all.ops = add_known(all.ops, tally.ops);
         all.read_bytes = add_known(all.read_bytes, tally.read_bytes);

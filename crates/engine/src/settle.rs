@@ -33,7 +33,7 @@ fn free_inodes(path: &Path) -> Option<u64> {
 
 /// A file system used by a trial.
 #[derive(Debug)]
-struct Place {
+struct UsedFileSystem {
     /// A folder on it.
     folder: PathBuf,
     /// Number of free inodes before the trial.
@@ -43,18 +43,18 @@ struct Place {
 /// The file systems used by a trial, with their free inodes.
 #[derive(Debug, Default)]
 pub struct Settling {
-    places: Vec<Place>,
+    places: Vec<UsedFileSystem>,
 }
 
 impl Settling {
     /// Records the free inodes next to the trial's working directories, which will be removed.
-    pub fn beside(directories: &[PathBuf]) -> Self {
+    pub fn next_to(directories: &[PathBuf]) -> Self {
         let mut places = Vec::with_capacity(directories.len());
         for directory in directories {
             if let Some(parent) = directory.parent()
                 && let Some(free) = free_inodes(parent)
             {
-                places.push(Place { folder: parent.to_owned(), free_inodes: free });
+                places.push(UsedFileSystem { folder: parent.to_owned(), free_inodes: free });
             }
         }
         Self { places }
@@ -64,7 +64,7 @@ impl Settling {
     /// file systems.
     pub fn settle(&self, clock: &dyn Clock) -> bool {
         let mut is_back = true;
-        for Place { folder, free_inodes: before } in &self.places {
+        for UsedFileSystem { folder, free_inodes: before } in &self.places {
             if let Ok(directory) = File::open(folder) {
                 // Write errors are reported to those who wrote the data.
                 let _ = rustix::fs::syncfs(&directory);
@@ -134,7 +134,7 @@ mod tests {
         assert!(settle(&clock, 1_000, &mut || Some(1_000)));
         assert_eq!(clock.now_ns(), 0);
         let folder = tempfile::tempdir().unwrap();
-        let settling = Settling::beside(&[folder.path().join("work")]);
+        let settling = Settling::next_to(&[folder.path().join("work")]);
         assert_eq!(settling.places.len(), 1);
     }
 }

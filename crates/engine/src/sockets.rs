@@ -1,7 +1,7 @@
 //! The sockets of many connections, for one thread to wait on.
 //!
-//! [`Sockets`] is an epoll set. Each connection has a [`Watched`], so that the kernel is called
-//! only when the events of interest have changed. Neither allocates memory after the start.
+//! [`Sockets`] is an epoll set. Each connection has a [`WatchedSocket`], so that the kernel is
+//! called only when the events of interest have changed. Neither allocates memory after the start.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -26,12 +26,12 @@ pub struct Sockets {
 
 /// A connection's socket and events as last registered.
 #[derive(Clone, Copy, Debug)]
-pub struct Watched {
+pub struct WatchedSocket {
     descriptor: RawFd,
     interest: EventFlags,
 }
 
-impl Default for Watched {
+impl Default for WatchedSocket {
     fn default() -> Self {
         Self { descriptor: -1, interest: EventFlags::empty() }
     }
@@ -54,7 +54,7 @@ impl Sockets {
     pub fn watch(
         &self,
         connection: &Connection,
-        watched: &mut Watched,
+        watched: &mut WatchedSocket,
         number: usize,
     ) -> Result<(), Errno> {
         let mut interest = EventFlags::IN;
@@ -72,7 +72,7 @@ impl Sockets {
         if !is_known {
             epoll::add(&self.epoll, connection, data, interest)?;
         }
-        *watched = Watched { descriptor, interest };
+        *watched = WatchedSocket { descriptor, interest };
         Ok(())
     }
 

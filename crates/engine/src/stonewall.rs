@@ -1,7 +1,7 @@
 //! Tracks how far the workers of a pass are as a group, and what each had done by then.
 //!
 //! [`PassState`] has three stages: some workers haven't started, all are busy, or one has finished
-//! its ops. Each worker checks a single byte after each reap and updates its `Marks` if it has
+//! its ops. Each worker checks a single byte after each reap and updates its `StageMarks` if it has
 //! changed. Both are late by at most one batch.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
@@ -47,13 +47,13 @@ impl PassState {
 
 /// What one worker had done when the group reached each stage.
 #[derive(Default)]
-pub(crate) struct Marks {
+pub(crate) struct StageMarks {
     seen: u8,
     all_busy: Option<Work>,
     first_done: Option<Work>,
 }
 
-impl Marks {
+impl StageMarks {
     /// Checks whether a new stage has been reached.
     #[inline]
     pub(crate) fn update(&mut self, state: &PassState, done: impl Fn() -> Work) {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn excludes_ops_outside_common_window() {
         let shared = PassState::new(2);
-        let mut marks = Marks::default();
+        let mut marks = StageMarks::default();
         shared.note_start();
         marks.update(&shared, || work(0));
         marks.update(&shared, || work(5));
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn keeps_work_of_first_finisher() {
         let shared = PassState::new(1);
-        let mut marks = Marks::default();
+        let mut marks = StageMarks::default();
         shared.note_start();
         marks.update(&shared, || work(0));
         assert_eq!(marks.finish(work(9)), (work(9), work(9)));
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn has_no_window_after_early_end() {
         let shared = PassState::new(2);
-        let mut quick = Marks::default();
+        let mut quick = StageMarks::default();
         shared.note_start();
         quick.update(&shared, || work(0));
         shared.note_done();
         assert_eq!(quick.finish(work(4)), (work(4), work(0)));
-        let mut late = Marks::default();
+        let mut late = StageMarks::default();
         shared.note_start();
         late.update(&shared, || work(0));
         assert_eq!(late.finish(work(8)), (work(0), work(0)));

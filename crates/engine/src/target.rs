@@ -10,7 +10,7 @@ mod directory;
 mod fixtures;
 mod job_timer;
 pub mod leftover;
-pub mod marked;
+pub mod marked_directories;
 mod memory;
 mod mount_options;
 pub mod named_files;
@@ -189,7 +189,7 @@ pub fn works_anywhere(spec: &RunSpec, pass: Pass) -> bool {
 }
 
 /// A backend that is ready to use.
-pub struct Opened {
+pub struct OpenedBackend {
     pub backend: Box<dyn Backend>,
     /// Caveats raised while opening it, such as a fallback.
     pub caveats: Vec<Caveat>,
@@ -210,7 +210,7 @@ impl TargetError {
     }
 }
 
-impl Opened {
+impl OpenedBackend {
     /// Wraps a backend without caveats that supports the requested queue depth.
     fn without_caveats(queue_depth: u32, backend: Box<dyn Backend>) -> Self {
         let queue_depth = queue_depth as usize;
@@ -286,10 +286,10 @@ impl TrialTarget {
     /// If the target cannot be used.
     pub fn create(spec: &RunSpec, config: TargetConfig) -> Result<Self, TargetError> {
         let access = access_target(spec, &config)?;
-        Ok(Self::of(access, config))
+        Ok(Self::from_access(access, config))
     }
 
-    fn of(access: Box<dyn TargetAccess>, config: TargetConfig) -> Self {
+    fn from_access(access: Box<dyn TargetAccess>, config: TargetConfig) -> Self {
         let schedule_seed = config.seed;
         Self { access, config, prepared: PreparedFixtures::default(), schedule_seed }
     }
@@ -307,9 +307,9 @@ impl TrialTarget {
     }
 
     /// Creates a target whose null backend loses every `nth` op, an injected fault for tests.
-    pub fn losing(nth: u64, config: TargetConfig) -> Self {
+    pub fn with_losses(nth: u64, config: TargetConfig) -> Self {
         let access = Box::new(NullAccess { loses_every: Some(nth) });
-        Self::of(access, config)
+        Self::from_access(access, config)
     }
 
     /// Creates this share of what a pass expects to find, unless an earlier pass has created it.
@@ -319,7 +319,7 @@ impl TrialTarget {
     /// # Errors
     /// If it cannot be created, or a stop was requested.
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), TargetError> {
-        let set = FileSet::of(spec, self.config.seed);
+        let set = FileSet::new(spec, self.config.seed);
         let todo = self.prepared.before(spec, pass, &set);
         self.access.prepare(todo, &set, spec, &self.config)
     }
@@ -328,7 +328,12 @@ impl TrialTarget {
     ///
     /// # Errors
     /// If files cannot be opened or a connection cannot be made.
-    pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, TargetError> {
+    pub fn open(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+    ) -> Result<OpenedBackend, TargetError> {
         let work = WorkerPass { spec, pass, worker, config: &self.config };
         let mut opened = self.access.open(work)?;
         // A transaction depends on the previous ones; two at the same time would collide.
@@ -341,7 +346,7 @@ impl TrialTarget {
             opened.queue_depth = 1;
             opened.caveats = vec![CaveatCode::OptionNotEffective.because(evidence)];
         }
-        if spec.layout.mmap && !spec.backend.can(Ability::MapFiles) {
+        if spec.layout.mmap && !spec.backend.has_ability(Ability::MapFiles) {
             let evidence = format!(
                 "mmap requested, but {} cannot map files and uses calls instead (hint: use backend \
                  posix)",

@@ -40,7 +40,7 @@ impl ThreadTimes {
     /// Returns how long the thread was kept from running since `before`, out of `of_ns` elapsed:
     /// either in the run queue or because its group was throttled. Never more than the time it
     /// wasn't running.
-    pub(crate) fn kept_since(self, before: Self, of_ns: u64) -> ProcessorWait {
+    pub(crate) fn waited_since(self, before: Self, of_ns: u64) -> ProcessorWait {
         let ran_ns = self.ran_ns.saturating_sub(before.ran_ns);
         let idle_ns = of_ns.saturating_sub(ran_ns);
         let waited_ns = self.waited_ns.saturating_sub(before.waited_ns);
@@ -102,7 +102,7 @@ mod tests {
         let at = |ran_ns, waited_ns, throttled_ns| ThreadTimes { ran_ns, waited_ns, throttled_ns };
         let before = at(5, 7, 100);
         let kept = |now: ThreadTimes| {
-            let ProcessorWait { waited_ns, held_ns, of_ns } = now.kept_since(before, 100);
+            let ProcessorWait { waited_ns, held_ns, of_ns } = now.waited_since(before, 100);
             assert_eq!(of_ns, 100);
             (waited_ns, held_ns)
         };

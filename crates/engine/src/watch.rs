@@ -45,7 +45,7 @@ pub(crate) struct Watch<'a> {
     /// Samples to keep, at the plan's interval.
     kept: Series,
     samples: Vec<IntervalSample>,
-    standing: Standing,
+    standing: StallDetector,
     /// Progress over time. Only used if other hosts work at the same time.
     timeline: Option<Timeline>,
     /// Interval statistics of a soak's workers.
@@ -55,7 +55,7 @@ pub(crate) struct Watch<'a> {
 }
 
 /// What was observed during a pass.
-pub(crate) struct Watched {
+pub(crate) struct PassRecords {
     /// Work in each interval.
     pub samples: Vec<IntervalSample>,
     /// Periods without completions; `None` if they weren't looked for.
@@ -86,7 +86,7 @@ impl<'a> Watch<'a> {
             live: Series::new(origin_ns, TICK_NS),
             kept: Series::new(origin_ns, spec.sampling.interval_ns().max(TICK_NS)),
             samples: Vec::new(),
-            standing: Standing::new(progress.len(), spec.sampling.stall_ns()),
+            standing: StallDetector::new(progress.len(), spec.sampling.stall_ns()),
             timeline: None,
             intervals: None,
             // This value involves two clocks; in a very short pass, the difference may be negative.
@@ -151,14 +151,14 @@ impl<'a> Watch<'a> {
     }
 
     /// Stops watching. The last interval may be short.
-    pub(crate) fn end(mut self, monitor: &mut Monitor<'_>) -> Watched {
+    pub(crate) fn end(mut self, monitor: &mut Monitor<'_>) -> PassRecords {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
         self.close_interval(at_ns);
         (monitor.observe)(self.live.take_sample(sum_work(self.progress), at_ns));
         let client_cpu_ns = self
             .cpu_before_ns
             .map_or(0, |before_ns| (monitor.client_cpu_ns)().saturating_sub(before_ns));
-        Watched {
+        PassRecords {
             samples: self.samples,
             stalls: self.standing.end(),
             client_cpu_ns,
@@ -219,7 +219,7 @@ impl Series {
 }
 
 /// Detects periods in which workers complete nothing.
-struct Standing {
+struct StallDetector {
     /// Minimum duration of a stall; `None` if stalls aren't looked for.
     least_ns: Option<u64>,
     workers: Vec<LastProgress>,
@@ -236,7 +236,7 @@ struct LastProgress {
     at_ns: u64,
 }
 
-impl Standing {
+impl StallDetector {
     fn new(workers: usize, least_ns: u64) -> Self {
         let least_ns = if least_ns > 0 { Some(least_ns) } else { None };
         let workers = vec![LastProgress::default(); workers];
@@ -292,9 +292,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn standing(workers: usize) -> (Standing, Vec<Progress>) {
+    fn standing(workers: usize) -> (StallDetector, Vec<Progress>) {
         let progress = (0..workers).map(|_| Progress::default()).collect();
-        (Standing::new(workers, 1_000 * MS), progress)
+        (StallDetector::new(workers, 1_000 * MS), progress)
     }
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
         progress[0].ops.store(2, Relaxed);
         standing.update(&progress, 15_000 * MS);
         assert_eq!(standing.end(), Some(Stalls::default()));
-        assert_eq!(Standing::new(1, 0).end(), None);
+        assert_eq!(StallDetector::new(1, 0).end(), None);
     }
 
     #[test]

@@ -12,11 +12,11 @@ use model::{Completion, Op, OpKind, Outcome, Work};
 use workload::OpStream;
 
 use crate::admission::{Admission, Timing, Wait};
-use crate::backend::{Backend, Lost, NO_LIMIT};
+use crate::backend::{Backend, LostTarget, NO_LIMIT};
 use crate::clock::Clock;
 use crate::limits::{DRAIN_MAX, ERRORS_MAX, TICK, UNANSWERED_TIMED_MAX};
 use crate::recorder::Recorder;
-use crate::stonewall::{Marks, PassState};
+use crate::stonewall::{PassState, StageMarks};
 use crate::working_set::WorkingSetTracker;
 
 /// One worker's counters for the watcher, on a separate cache line.
@@ -151,7 +151,7 @@ impl Worker<'_> {
             success_ns: self.timing.start_ns,
             is_vain: false,
         };
-        let mut marks = Marks::default();
+        let mut marks = StageMarks::default();
         self.shared.note_start();
         marks.update(self.shared, || self.done_work());
         let ending = self.drive(&mut pipe, &mut marks);
@@ -195,7 +195,7 @@ impl Worker<'_> {
 
     /// Queues, submits and reaps until the stream is exhausted or the pass is ended. Then waits for
     /// ops in flight, because the backend may still be writing to their buffers.
-    fn drive(&mut self, pipe: &mut Pipe, marks: &mut Marks) -> Ending {
+    fn drive(&mut self, pipe: &mut Pipe, marks: &mut StageMarks) -> Ending {
         let mut ending = Ending::Complete;
         let mut drained_by_ns = NO_LIMIT;
         loop {
@@ -209,7 +209,7 @@ impl Worker<'_> {
             // With nothing in flight, a reap would wait forever.
             if pipe.in_flight == 0 && pipe.waiting.is_empty() {
                 self.sleep_until(pipe.wake_ns);
-            } else if let Err(Lost(reason)) = self.reap(pipe) {
+            } else if let Err(LostTarget(reason)) = self.reap(pipe) {
                 return Ending::Lost(reason);
             }
             marks.update(self.shared, || self.done_work());
@@ -410,7 +410,7 @@ impl Worker<'_> {
     /// Reaps completions and records them: first in the histograms, then for anything the next op
     /// may depend on. If nothing is in flight, it asks for none, so that it doesn't wait forever.
     #[inline]
-    fn reap(&mut self, pipe: &mut Pipe) -> Result<(), Lost> {
+    fn reap(&mut self, pipe: &mut Pipe) -> Result<(), LostTarget> {
         let min = usize::from(pipe.in_flight > 0);
         let result = self.backend.reap(min, pipe.wake_ns, &mut pipe.completions);
         self.recorder.record_ended(&pipe.completions);

@@ -110,9 +110,9 @@ impl WorkingSetTracker {
 impl Bits {
     fn new(spec: &RunSpec, seed: u64) -> Self {
         if spec.workload == Workload::OpMix {
-            return Self::of_op_mix(spec);
+            return Self::for_op_mix(spec);
         }
-        let set = FileSet::of(spec, seed);
+        let set = FileSet::new(spec, seed);
         let files = u64::from(set.files());
         // Appended data is beyond the file's size, so allow for one more request of the maximum
         // size.
@@ -140,8 +140,8 @@ impl Bits {
     }
 
     /// Uses units as small as the requests of a mix, and only for files in use.
-    fn of_op_mix(spec: &RunSpec) -> Self {
-        let set = OpMixSet::of(spec);
+    fn for_op_mix(spec: &RunSpec) -> Self {
+        let set = OpMixSet::new(spec);
         let files = u64::from(set.files());
         let ends: Vec<_> = (0..set.files()).map(|file| set.written_end(file)).collect();
         let mut unit_shift = spec.io_size_bytes.max(1).trailing_zeros().min(KIB_SHIFT);
@@ -301,7 +301,7 @@ mod tests {
     fn counts_bytes_and_names_of_set() {
         let spec = spec(Workload::Transactions);
         let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
-        let known = FileSet::of(&spec, 1).files();
+        let known = FileSet::new(&spec, 1).files();
         working_set
             .record_ended(&[done(OpKind::ReadFile, 3, 0, 10), done(OpKind::Remove, 3, 0, 0)]);
         working_set
@@ -330,7 +330,7 @@ mod tests {
         let mut spec = RunBuilder::from(spec(Workload::OpMix)).io_size_bytes(8 << 10).build();
         spec.op_mix.set_bytes_per_rate = 0;
         spec.op_mix.accessed_percent = 100;
-        let set = FileSet::of(&spec, 1);
+        let set = FileSet::new(&spec, 1);
         let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
         let large = (0..100).find(|file| set.size(*file) == Some(1 << 20)).unwrap();
         let mut working_set = WorkingSetTracker::new(&spec, Pass::OpMix, 1).unwrap();

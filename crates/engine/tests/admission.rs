@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::admission::{Admission, Timing};
-use engine::backend::{Backend, Lost};
+use engine::backend::{Backend, LostTarget};
 use engine::recorder::Recorder;
 use engine::stonewall::PassState;
 use engine::worker::{Ending, Progress, Worker, WorkerEnd};
 use engine::working_set::WorkingSetTracker;
-use engine::{Clock, Measured, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::{Clock, MeasuredPass, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     Arrivals, BackendKind, Completion, Histogram, Load, NfsSettings, Op, OpKind, Outcome, Pass,
@@ -31,14 +31,14 @@ fn mixed(duration_ms: u64, load: Load) -> RunSpec {
 }
 
 fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
-    let Measured { result, tally, .. } = run(spec, pass);
+    let MeasuredPass { result, tally, .. } = run(spec, pass);
     let warm: u64 = result.scope.warmup.iter().map(|warm| warm.done).sum();
     let issued: u64 = result.kinds.iter().map(|kind| kind.issued).sum();
     assert_eq!(tally.ops, Some(issued + warm), "issued = accounted");
     result
 }
 
-fn run(spec: &RunSpec, pass: Pass) -> Measured {
+fn run(spec: &RunSpec, pass: Pass) -> MeasuredPass {
     let config = TargetConfig {
         work_name: ".dfsbench-admission".into(),
         seed: 42,
@@ -104,7 +104,7 @@ impl Backend for Slow {
         accepted
     }
 
-    fn reap(&mut self, _: usize, _: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(&mut self, _: usize, _: u64, out: &mut Vec<Completion>) -> Result<(), LostTarget> {
         // The last one first, so a worker that needs an order must ensure it itself.
         let Some(op) = self.queue.pop() else { return Ok(()) };
         let sent_ns = self.clock.now_ns();
@@ -123,7 +123,7 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
     let progress = Progress::default();
     let clock = backend.clock;
     let stream = OpStream::new(spec, pass, 0, 42);
-    let timing = Timing::of(spec, pass, clock.now_ns());
+    let timing = Timing::new(spec, pass, clock.now_ns());
     let queue_depth = spec.queue_depth as usize;
     let worker = Worker {
         admission: Admission::new(spec, &stream, queue_depth),

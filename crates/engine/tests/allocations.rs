@@ -6,13 +6,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use engine::admission::{Admission, Timing};
-use engine::backend::{Backend, Lost};
+use engine::backend::{Backend, LostTarget};
 use engine::recorder::Recorder;
 use engine::stonewall::PassState;
 use engine::target::{follow_rewrites, pattern_of};
 use engine::worker::{Ending, Progress, Worker};
 use engine::working_set::WorkingSetTracker;
-use engine::{Opened, Stop, SystemClock, TargetConfig, TrialTarget};
+use engine::{OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsVersion, Op, OpKind,
@@ -21,7 +21,7 @@ use model::{
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, pass_size};
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
@@ -38,7 +38,7 @@ fn count() {
 }
 
 // SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         // SAFETY: the caller keeps the contract of `GlobalAlloc`.
@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Counts from the first submit until the last op has completed.
 struct Watch {
@@ -67,7 +67,12 @@ impl Backend for Watch {
         self.backend.submit(batch)
     }
 
-    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let before = out.len();
         let result = self.backend.reap(min, until_ns, out);
         self.left -= (out.len() - before) as u64;
@@ -93,7 +98,7 @@ fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
 
 fn allocations_of(spec: &RunSpec) -> u64 {
     let mut pattern = pattern_of(spec, 1, "allocations");
-    pattern.make_all();
+    pattern.generate_all();
     let config = TargetConfig {
         seed: 1,
         work_name: format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name()),
@@ -109,7 +114,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
     for &pass in spec.passes() {
         target.prepare(spec, pass).unwrap();
         let ops = ops_of(spec, pass);
-        let Opened { backend, queue_depth, .. } = target.open(spec, pass, 0).unwrap();
+        let OpenedBackend { backend, queue_depth, .. } = target.open(spec, pass, 0).unwrap();
         let mut watch = Watch { backend, left: ops };
         let shared = PassState::default();
         let progress = Progress::default();
@@ -126,7 +131,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
-            timing: Timing::of(spec, pass, target.clock().now_ns()),
+            timing: Timing::new(spec, pass, target.clock().now_ns()),
             clock: target.clock().as_ref(),
             working_set: WorkingSetTracker::new(spec, pass, 1),
             queue_depth,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::target::mount_options;
 use engine::worker::Ending;
-use engine::{Measured, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::{MeasuredPass, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Share,
@@ -32,7 +32,7 @@ struct Rig {
 impl Rig {
     fn new(workload: Workload, settings: NfsSettings) -> Self {
         let server = Server::start(ServerConfig::default()).unwrap();
-        let identity = Identity::of(UID, UID);
+        let identity = Identity::new(UID, UID);
         let export = NfsTarget { identity, ..nfs_target(server.address().port(), settings) };
         let spec = RunBuilder::new(workload)
             .target_name("test".into())
@@ -62,7 +62,7 @@ impl Rig {
         Self { export, spec, target, _server: server }
     }
 
-    fn run(&self, pass: Pass) -> Measured {
+    fn run(&self, pass: Pass) -> MeasuredPass {
         let stop = Stop::default();
         let mut monitor = Monitor {
             stop: &stop,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::admission::Timing;
-use engine::backend::{Backend, Lost, Recovered, Tally};
+use engine::backend::{Backend, BackendCounts, LostTarget, RecoveryWork};
 use engine::recorder::Recorder;
 use engine::stonewall::PassState;
 use engine::worker::{Ending, Progress, Worker};
@@ -23,18 +23,23 @@ const FILE_BYTES: u64 = 1 << 20;
 const IO_BYTES: u32 = 16 << 10;
 
 /// Disturbs the server once, in the middle of a pass.
-struct Disturbed<'a> {
+struct DisturbingBackend<'a> {
     backend: Box<dyn Backend>,
     left: u64,
     disturb: Option<Box<dyn FnOnce() + Send + 'a>>,
 }
 
-impl Backend for Disturbed<'_> {
+impl Backend for DisturbingBackend<'_> {
     fn submit(&mut self, batch: &[Op]) -> usize {
         self.backend.submit(batch)
     }
 
-    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let before = out.len();
         let result = self.backend.reap(min, until_ns, out);
         self.left = self.left.saturating_sub((out.len() - before) as u64);
@@ -89,7 +94,12 @@ impl Rig {
     }
 
     /// Runs a pass with a disturbance after the given number of ops, and returns its result.
-    fn run(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Recovered {
+    fn run(
+        &self,
+        pass: Pass,
+        after_ops: u64,
+        disturb: impl FnOnce(&Server) + Send,
+    ) -> RecoveryWork {
         let tally = self.drive(pass, after_ops, disturb);
         let spec = &self.spec;
         let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
@@ -110,14 +120,19 @@ impl Rig {
     }
 
     /// Runs a pass with a disturbance until it ends without an error.
-    fn drive(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Tally {
+    fn drive(
+        &self,
+        pass: Pass,
+        after_ops: u64,
+        disturb: impl FnOnce(&Server) + Send,
+    ) -> BackendCounts {
         let target = &self.target;
         let spec = &self.spec;
         target.prepare(spec, pass).unwrap();
         let backend = target.open(spec, pass, 0).unwrap().backend;
         let server = &self.server;
         let disturb = Some(Box::new(move || disturb(server)) as Box<_>);
-        let mut disturbed = Disturbed { backend, left: after_ops, disturb };
+        let mut disturbed = DisturbingBackend { backend, left: after_ops, disturb };
         let shared = PassState::default();
         let progress = Progress::default();
         let worker = Worker {
@@ -126,7 +141,7 @@ impl Rig {
             recorder: Recorder::new(OpKind::ALL),
             shared: &shared,
             progress: &progress,
-            timing: Timing::of(spec, pass, target.clock().now_ns()),
+            timing: Timing::new(spec, pass, target.clock().now_ns()),
             clock: target.clock().as_ref(),
             admission: None,
             working_set: None,
@@ -206,7 +221,7 @@ fn rewrites_lost_mix_before_commit() {
         assert!(recovered.resent_bytes > 0 && recovered.reconnects > 0, "{recovered:?}");
         // Appends of several calls leave no hole if the first call is lost.
         let pattern = Pattern::new(1, 1 << 20);
-        let places = Places::of(&rig.spec);
+        let places = Places::new(&rig.spec);
         for number in 0..rig.spec.files {
             let place = places.path_of(places.of_number(number));
             let place = place.as_c_str().to_str().unwrap().trim_matches('.').to_owned();

@@ -89,7 +89,7 @@ fn write_and_sync(
     let mut backend = target.open(&spec, Pass::Write, 0).unwrap().backend;
     let written = outcome(backend.as_mut(), OpKind::Write, IO_BYTES);
     let synced = outcome(backend.as_mut(), OpKind::Sync, 0);
-    let commits = backend.tally().calls.unwrap().of(OperationKind::Commit);
+    let commits = backend.tally().calls.unwrap().get(OperationKind::Commit);
     (written, synced, commits)
 }
 
@@ -124,7 +124,7 @@ fn does_not_commit_clean_file() {
     {
         assert_eq!(outcome(backend.as_mut(), kind, len_bytes), Outcome::Done(len_bytes));
     }
-    assert_eq!(backend.tally().calls.unwrap().of(OperationKind::Commit), 1);
+    assert_eq!(backend.tally().calls.unwrap().get(OperationKind::Commit), 1);
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub struct Sample {
 
 impl Sample {
     /// Creates a sample from an answer that was received between two local readings.
-    pub fn of(sent: ClockReading, there: ClockReading, received: ClockReading) -> Self {
+    pub fn new(sent: ClockReading, there: ClockReading, received: ClockReading) -> Self {
         // The remote clock was read between the two instants. The midpoint is the best guess; it is
         // wrong by half of the round trip if one direction took all the time.
         let half_ns = received.mono_ns.saturating_sub(sent.mono_ns) / 2;
@@ -114,13 +114,13 @@ impl Mapping {
     /// Converts a time of the remote clock to the local clock.
     pub fn here_ns(&self, there_ns: u64) -> u64 {
         let Self { before, after } = self;
-        along(there_ns, before.there_ns..after.there_ns, before.here_ns..after.here_ns)
+        map_linearly(there_ns, before.there_ns..after.there_ns, before.here_ns..after.here_ns)
     }
 
     /// Converts a local time to the remote clock.
     pub fn there_ns(&self, here_ns: u64) -> u64 {
         let Self { before, after } = self;
-        along(here_ns, before.here_ns..after.here_ns, before.there_ns..after.there_ns)
+        map_linearly(here_ns, before.here_ns..after.here_ns, before.there_ns..after.there_ns)
     }
 
     /// Returns the error bound of both conversions between the two samples.
@@ -131,7 +131,7 @@ impl Mapping {
 
 /// Maps `at` linearly from `span` to `other`, extrapolating outside of them. If either is empty,
 /// both clocks are assumed to run at the same rate.
-fn along(at: u64, span: Range<u64>, other: Range<u64>) -> u64 {
+fn map_linearly(at: u64, span: Range<u64>, other: Range<u64>) -> u64 {
     let passed = i128::from(at) - i128::from(span.start);
     let step = span.end.saturating_sub(span.start);
     let other_step = other.end.saturating_sub(other.start);
@@ -175,7 +175,7 @@ impl Drift {
     }
 
     /// Adds a later sample.
-    pub const fn go_on(&mut self, sample: Sample) {
+    pub const fn add_sample(&mut self, sample: Sample) {
         self.last = sample;
         if sample.error_ns < self.least_ns {
             self.least_ns = sample.error_ns;
@@ -268,7 +268,7 @@ mod tests {
     /// Returns a sample with a round trip of 2 ms.
     fn sample(here_ns: u64, there_ns: u64) -> Sample {
         let sent = at(here_ns - 1_000_000, 5_000_000_000);
-        Sample::of(sent, at(there_ns, 5_003_000_000), at(here_ns + 1_000_000, 0))
+        Sample::new(sent, at(there_ns, 5_003_000_000), at(here_ns + 1_000_000, 0))
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
         let facts = Drift::begin(sample(1_000_000_000, 7)).facts("web");
         // No time has passed, so there is no rate.
         let [offset] = &facts[..] else { panic!("{facts:?}") };
-        let late = Sample::of(at(0, 9_000), at(0, 2_000), at(0, 9_000));
+        let late = Sample::new(at(0, 9_000), at(0, 2_000), at(0, 9_000));
         let facts = Drift::begin(late).facts("web");
         insta::assert_snapshot!([&offset.value, &facts[0].value].map(String::as_str).join("\n"), @"
         2.00 ms ahead of the controller's, ± 1.00 ms
@@ -302,7 +302,7 @@ mod tests {
     fn raises_caveat_for_fast_clock() {
         let mut drift = Drift::begin(sample(1_000_000_000, 50_000_000_000));
         assert_eq!(drift.caveat("web"), None);
-        drift.go_on(sample(3_000_000_000, 56_000_000_000));
+        drift.add_sample(sample(3_000_000_000, 56_000_000_000));
         let caveat = drift.caveat("web").unwrap();
         assert_eq!(caveat.code, CaveatCode::ClockRate);
         insta::assert_snapshot!(
@@ -320,7 +320,7 @@ mod tests {
             let after = sample(7_000_000_000, 3_000_000_000);
             let stepped = Sample { ahead_ns: after.ahead_ns + by_ns, ..after };
             let mut drift = Drift::begin(before);
-            drift.go_on(stepped);
+            drift.add_sample(stepped);
             assert_eq!(drift.caveat("web"), None);
             let facts = drift.facts("web");
             let way = if by_ns > 0 { "3600 s ahead of" } else { "3600 s behind" };
@@ -335,13 +335,13 @@ mod tests {
     fn tolerates_error_within_round_trip() {
         // 5 % too fast over 20 ms, with an error bound of 2 ms (10 %).
         let mut drift = Drift::begin(sample(1_000_000_000, 0));
-        drift.go_on(sample(1_020_000_000, 21_000_000));
+        drift.add_sample(sample(1_020_000_000, 21_000_000));
         assert_eq!(drift.caveat("web"), None);
         // Over 2 s, the deviation exceeds the error bound.
-        drift.go_on(sample(3_000_000_000, 2_100_000_000));
+        drift.add_sample(sample(3_000_000_000, 2_100_000_000));
         assert!(drift.caveat("web").is_some());
         // A clock that stops or runs backwards raises a caveat, too.
-        drift.go_on(sample(3_000_000_000, 0));
+        drift.add_sample(sample(3_000_000_000, 0));
         assert!(drift.caveat("web").is_some());
     }
 }

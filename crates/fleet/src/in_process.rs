@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use crate::wakeup::WakeupSlot;
-use crate::{Gone, Order, Report, Transport, Wakeup};
+use crate::{Order, PeerGone, Report, Transport, Wakeup};
 
 /// The controller's end of the channel pair.
 pub struct InProcess {
@@ -75,15 +75,15 @@ impl Drop for Reports {
 }
 
 impl Transport for InProcess {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
+    fn send(&mut self, order: Order) -> Result<(), PeerGone> {
         self.orders.send(Some(order)).map_err(|_| agent_gone())
     }
 
-    fn receive(&mut self) -> Result<Report, Gone> {
+    fn receive(&mut self) -> Result<Report, PeerGone> {
         self.reports.recv().map_err(|_| agent_gone())
     }
 
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+    fn try_receive(&mut self) -> Result<Option<Report>, PeerGone> {
         match self.reports.try_recv() {
             Ok(report) => Ok(Some(report)),
             Err(TryRecvError::Empty) => Ok(None),
@@ -100,8 +100,8 @@ impl Transport for InProcess {
     }
 }
 
-fn agent_gone() -> Gone {
-    Gone("the agent is gone".to_owned())
+fn agent_gone() -> PeerGone {
+    PeerGone("the agent is gone".to_owned())
 }
 
 impl AgentEnd {

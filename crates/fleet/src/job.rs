@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use model::{Host, units};
 
-use crate::rendezvous::{AGENTS_MAX, ExpectedAgents, Gathered, Rendezvous, Starter, Token};
-use crate::{Gone, Remote};
+use crate::rendezvous::{AGENTS_MAX, ExpectedAgents, GatheredAgents, Rendezvous, Starter, Token};
+use crate::{PeerGone, Remote};
 use address::ListenAddress;
 use allocation::read_hosts;
 
@@ -175,7 +175,7 @@ impl Job {
                     .to_owned(),
             ));
         }
-        let token = if starts { draw_token()? } else { given_token(scheduler)? };
+        let token = if starts { draw_token()? } else { read_given_token(scheduler)? };
         // Agents that are started elsewhere may use any address of this host.
         let default_ip = if starts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let listen = ListenAddress::parse(request.listen.as_deref(), default_ip)?;
@@ -197,13 +197,13 @@ impl Job {
             Some(starter) => starter.check_running(),
             None => Ok(()),
         });
-        let Gathered { agents, refused } = gathered.map_err(JobError::agents)?;
+        let GatheredAgents { agents, refused } = gathered.map_err(JobError::agents)?;
         for connection in refused {
             report(&format!("warning: rejected a connection: {connection}"));
         }
         let mut job = Self { hosts: Vec::new(), connected: BTreeMap::new(), _starter: starter };
         for joined in agents {
-            job.hosts.push(Host::here(&joined.name));
+            job.hosts.push(Host::local(&joined.name));
             job.connected.insert(joined.name, Some(joined.agent));
         }
         match per_node {
@@ -222,10 +222,10 @@ impl Job {
     ///
     /// # Errors
     /// If it was already returned: only the job can start it again.
-    pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, Gone>> {
+    pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, PeerGone>> {
         let agent = self.connected.get_mut(&host.name)?.take();
         Some(agent.ok_or_else(|| {
-            Gone(format!(
+            PeerGone(format!(
                 "host {}: its agent exited, and a job cannot start another one",
                 host.name
             ))
@@ -281,9 +281,9 @@ pub fn unnamed_hosts(agents: u32, per_node: u32) -> Vec<Host> {
     let nodes = agents.div_ceil(per_node.max(1));
     let mut hosts = Vec::new();
     for agent in 0..agents {
-        let host = Host::here(format!("node-{}", agent % nodes));
+        let host = Host::local(format!("node-{}", agent % nodes));
         let slot = agent / nodes + 1;
-        hosts.push(if slot == 1 { host } else { host.further(slot) });
+        hosts.push(if slot == 1 { host } else { host.for_agent(slot) });
     }
     hosts
 }
@@ -368,7 +368,7 @@ fn draw_token() -> Result<Token, JobError> {
 }
 
 /// Reads the token that the launcher also gives to the agents.
-fn given_token(scheduler: &Scheduler<'_>) -> Result<Token, JobError> {
+fn read_given_token(scheduler: &Scheduler<'_>) -> Result<Token, JobError> {
     let Some(text) = (scheduler.variable)(TOKEN) else {
         return Err(JobError::Request(format!(
             "`--launcher wait` needs {TOKEN} to be set to the same token as for the agents (hint: \
@@ -384,7 +384,7 @@ mod tests {
 
     impl JobRequest {
         /// Returns the request of a user who only names a launcher.
-        pub(super) fn of(launcher: Launcher) -> Self {
+        pub(super) fn with_launcher(launcher: Launcher) -> Self {
             Self {
                 launcher,
                 agents: None,
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn rejects_other_layout_with_hosts() {
-        let agents = ["a", "b", "a:2", "a:3"].map(Host::here);
+        let agents = ["a", "b", "a:2", "a:3"].map(Host::local);
         let refused = check_layout(&agents, 2).unwrap_err().to_string();
         insta::assert_snapshot!(refused);
         assert!(check_layout(&unnamed_hosts(6, 2), 2).is_ok());

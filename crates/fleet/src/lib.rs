@@ -22,19 +22,19 @@ pub mod wire;
 mod writer;
 
 pub use order::{
-    Assignment, Begun, Broken, ClockReading, Done, JournalLocation, KERNEL_FACT, Opening, Order,
-    PassEnd, QuietWait, Report, RestoredChange,
+    Assignment, ClockReading, HostPermissions, JournalLocation, KERNEL_FACT, KindTotals, Order,
+    PassEnd, QuietWait, Report, RestoredChange, TrialAbort, TrialSetup,
 };
 pub use remote::{LEFT_TO_AGENT, MessageSender, Remote};
 pub use request::WrongAnswer;
-pub use request::{Answer, Request};
+pub use request::{AnswerReader, Request};
 pub use wakeup::Wakeup;
 pub use writer::Output;
 
 /// The other side is gone. Contains the reason, if known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Gone(pub String);
+pub struct PeerGone(pub String);
 
 /// Connection to one agent.
 pub trait Transport {
@@ -42,19 +42,19 @@ pub trait Transport {
     ///
     /// # Errors
     /// If the agent is gone.
-    fn send(&mut self, order: Order) -> Result<(), Gone>;
+    fn send(&mut self, order: Order) -> Result<(), PeerGone>;
 
     /// Waits for the next report.
     ///
     /// # Errors
     /// If the agent is gone.
-    fn receive(&mut self) -> Result<Report, Gone>;
+    fn receive(&mut self) -> Result<Report, PeerGone>;
 
     /// Returns a report if one has already arrived, without waiting.
     ///
     /// # Errors
     /// If the agent is gone.
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone>;
+    fn try_receive(&mut self) -> Result<Option<Report>, PeerGone>;
 
     /// Registers a wakeup to signal whenever something arrives. A transport that never signals
     /// still works, because the controller also polls now and then.
@@ -83,7 +83,7 @@ pub trait Transport {
     ///
     /// # Errors
     /// If it is gone.
-    fn check_alive(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), PeerGone> {
         Ok(())
     }
 }

@@ -56,7 +56,7 @@ pub enum JournalLocation {
 
 /// What an agent needs to know before it may change its host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opening {
+pub struct HostPermissions {
     /// Name of the campaign, used in the undo log and in names of working directories.
     pub campaign: String,
     /// Devices that may be formatted, as confirmed on the command line.
@@ -93,7 +93,7 @@ pub enum Order {
     Account {
         /// The work done by all other agents, if this agent does the accounting for all; otherwise
         /// empty.
-        others: Vec<Done>,
+        others: Vec<KindTotals>,
     },
     /// Remove the target's working directory.
     End {
@@ -105,7 +105,7 @@ pub enum Order {
     /// Report a reading of the clocks.
     Clock,
     /// Prepare to change the host.
-    Open(Opening),
+    Open(HostPermissions),
     /// Change the host, on top of the changes applied so far.
     Apply(#[serde(with = "json")] Box<Action>),
     /// Undo the last change.
@@ -176,7 +176,7 @@ impl Order {
 
 /// What an agent found when it set up a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begun {
+pub struct TrialSetup {
     /// Effective settings of the target.
     pub facts: Vec<Fact>,
     /// The agent created a new working directory on its host's file system instead of finding the
@@ -188,7 +188,7 @@ pub struct Begun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     /// The target is ready.
-    Begun(Begun),
+    Begun(TrialSetup),
     /// The files of the share exist.
     Prepared,
     /// Everything is open and the workers are waiting.
@@ -199,7 +199,7 @@ pub enum Report {
     Progress(IntervalSample),
     /// The workers have finished.
     Worked {
-        done: Vec<Done>,
+        done: Vec<KindTotals>,
         /// The trial cannot continue, so the other agents can stop, too.
         is_broken: bool,
     },
@@ -297,7 +297,7 @@ pub struct ClockReading {
 
 /// Totals for ops of one kind, including the warm-up. This is what cross-checks compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct KindTotals {
     pub kind: OpKind,
     /// Ops that succeeded.
     pub ops: u64,
@@ -315,7 +315,7 @@ pub struct PassEnd {
     /// Facts discovered while the pass was running.
     pub facts: Vec<Fact>,
     /// Why the trial cannot continue; `None` if it can.
-    pub broken: Option<Broken>,
+    pub broken: Option<TrialAbort>,
     /// When its workers started and finished.
     pub span: Span,
     /// Progress of the workers over time. Only filled in if there are other agents.
@@ -324,7 +324,7 @@ pub struct PassEnd {
 
 /// Why a trial cannot continue after a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Broken {
+pub enum TrialAbort {
     /// A stop was requested.
     Stopped,
     /// Ops failed or the target disappeared; contains the reason as a sentence.

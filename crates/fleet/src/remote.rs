@@ -23,7 +23,7 @@ use crate::rendezvous::Link;
 use crate::stream::{Event, Stream};
 use crate::wire::Message;
 use crate::writer::Writer;
-use crate::{Gone, Order, Report, Transport, Wakeup};
+use crate::{Order, PeerGone, Report, Transport, Wakeup};
 
 /// Silence after which an agent counts as lost.
 pub const LOST_AFTER: Duration = Duration::from_millis(2_900);
@@ -65,7 +65,7 @@ pub struct Remote<In = Report, Out = Order> {
     stop: Arc<AtomicBool>,
     /// When the stop request was sent to the agent.
     stopped_at: Option<Instant>,
-    lost: Option<Gone>,
+    lost: Option<PeerGone>,
     /// Facts about how the agent got to its host.
     facts: Vec<Fact>,
 }
@@ -133,13 +133,17 @@ where
     ///
     /// # Errors
     /// If the process cannot be started, or no agent of the same version greets in time.
-    pub fn start(command: &mut Command, host: &str, stop: Arc<AtomicBool>) -> Result<Self, Gone> {
+    pub fn start(
+        command: &mut Command,
+        host: &str,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, PeerGone> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
                 let program = command.get_program().to_string_lossy();
-                return Err(Gone(format!("host {host}: cannot start `{program}`: {error}")));
+                return Err(PeerGone(format!("host {host}: cannot start `{program}`: {error}")));
             }
         };
         let (Some(stdin), Some(stdout), Some(stderr)) =
@@ -161,7 +165,7 @@ where
     ///
     /// # Errors
     /// If the agent is gone.
-    pub fn send_message(&mut self, message: Out) -> Result<(), Gone> {
+    pub fn send_message(&mut self, message: Out) -> Result<(), PeerGone> {
         self.check_life()?;
         // Whether it was received shows in the answer.
         if let Some(stream) = &self.stream
@@ -181,7 +185,7 @@ where
     ///
     /// # Errors
     /// If the agent is gone.
-    pub fn receive_message(&mut self) -> Result<In, Gone> {
+    pub fn receive_message(&mut self) -> Result<In, PeerGone> {
         loop {
             if let Event::Payload(message) = self.next_event(LOST_AFTER)? {
                 return Ok(message);
@@ -190,7 +194,7 @@ where
     }
 
     /// Waits for the agent's next event, at most for the silence it is allowed.
-    fn next_event(&mut self, silence_max: Duration) -> Result<Event<In>, Gone> {
+    fn next_event(&mut self, silence_max: Duration) -> Result<Event<In>, PeerGone> {
         loop {
             if let Some(event) = self.event_within(TICK, silence_max)? {
                 return Ok(event);
@@ -203,11 +207,11 @@ where
         &mut self,
         wait: Duration,
         silence_max: Duration,
-    ) -> Result<Option<Event<In>>, Gone> {
+    ) -> Result<Option<Event<In>>, PeerGone> {
         let stream = match (&self.lost, &self.stream) {
             (None, Some(stream)) => stream,
             (Some(gone), _) => return Err(gone.clone()),
-            (None, None) => return Err(Gone(format!("host {}: already disconnected", self.host))),
+            (None, None) => return Err(PeerGone(format!("host {}: already disconnected", self.host))),
         };
         match stream.events.recv_timeout(wait) {
             Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {
@@ -274,31 +278,31 @@ impl<In, Out> Remote<In, Out> {
 
     /// Gives up on an agent that doesn't answer a stop request. The local process isn't killed,
     /// because it may be the agent, still restoring its host.
-    fn leave_to_agent(&mut self) -> Gone {
+    fn leave_to_agent(&mut self) -> PeerGone {
         // The agent notices that its stream was closed.
         self.stream = None;
         let seconds = ANSWER_AFTER_STOP.as_secs();
         let why = format!("the agent did not answer a request to stop for {seconds} s");
-        let gone = Gone(format!("host {}: {why}; {LEFT_TO_AGENT}", self.host));
+        let gone = PeerGone(format!("host {}: {why}; {LEFT_TO_AGENT}", self.host));
         self.lost = Some(gone.clone());
         gone
     }
 
-    fn disconnect_silent(&mut self, silence: Duration) -> Gone {
+    fn disconnect_silent(&mut self, silence: Duration) -> PeerGone {
         self.disconnect(&format!("the agent has been silent for {:.0} s", silence.as_secs_f64()))
     }
 
     /// Cuts off the agent and remembers the reason, with its last line on stderr.
-    fn disconnect(&mut self, why: &str) -> Gone {
+    fn disconnect(&mut self, why: &str) -> PeerGone {
         // The agent notices that its stream was closed, which means that the controller is gone.
         self.stream = None;
         let reason = with_last_line(why.to_owned(), self.connection.cut_off());
-        let gone = Gone(format!("host {}: {reason}", self.host));
+        let gone = PeerGone(format!("host {}: {reason}", self.host));
         self.lost = Some(gone.clone());
         gone
     }
 
-    fn check_life(&mut self) -> Result<(), Gone> {
+    fn check_life(&mut self) -> Result<(), PeerGone> {
         if let Some(gone) = &self.lost {
             return Err(gone.clone());
         }
@@ -326,22 +330,23 @@ impl<In, Out> Remote<In, Out> {
         if self.connection.await_end(&events, deadline) {
             return None;
         }
-        let gone = Gone(format!("host {}: its agent is still running; {LEFT_TO_AGENT}", self.host));
+        let gone =
+            PeerGone(format!("host {}: its agent is still running; {LEFT_TO_AGENT}", self.host));
         self.lost = Some(gone.clone());
         Some(gone.0)
     }
 }
 
 impl Transport for Remote {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
+    fn send(&mut self, order: Order) -> Result<(), PeerGone> {
         self.send_message(order)
     }
 
-    fn receive(&mut self) -> Result<Report, Gone> {
+    fn receive(&mut self) -> Result<Report, PeerGone> {
         self.receive_message()
     }
 
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+    fn try_receive(&mut self) -> Result<Option<Report>, PeerGone> {
         loop {
             match self.event_within(Duration::ZERO, LOST_AFTER)? {
                 Some(Event::Payload(report)) => return Ok(Some(report)),
@@ -376,7 +381,7 @@ impl Transport for Remote {
         self.await_agent_end()
     }
 
-    fn check_alive(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), PeerGone> {
         self.check_life()
     }
 }

@@ -18,9 +18,9 @@ mod token;
 
 pub use agent_rank::{AGENTS_MAX, AgentRank};
 pub use gather::JoinedAgent;
-pub use gather::{ExpectedAgents, GatherError, Gathered, Rendezvous};
+pub use gather::{ExpectedAgents, GatherError, GatheredAgents, Rendezvous};
 pub use handshake::{Hello, Refusal};
-pub use join::{JoinError, Joined, join};
+pub use join::{ControllerStream, JoinError, join};
 pub(crate) use sealed::Link;
 pub use starter::Starter;
 pub use token::NoToken;

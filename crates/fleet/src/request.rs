@@ -1,7 +1,7 @@
 //! Orders paired with the type of their answers.
 //!
 //! A [`Request`] is sent as its [`Order`], and the report that comes back is read by its
-//! [`Answer`]. That is the only place that detects an answer of the wrong kind, so anything a
+//! [`AnswerReader`]. That is the only place that detects an answer of the wrong kind, so anything a
 //! remote agent sends can cause an error but never a panic. Each function here pairs an order with
 //! the one report that answers it. [`Report::Failed`] is handled earlier, by the receiver.
 
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use model::{Action, EffectiveSettings, Fact, Invalidation, Pass, Share, Telemetry};
 
 use crate::order::{
-    Assignment, Begun, ClockReading, Done, Opening, Order, PassEnd, QuietWait, Report,
-    RestoredChange,
+    Assignment, ClockReading, HostPermissions, KindTotals, Order, PassEnd, QuietWait, Report,
+    RestoredChange, TrialSetup,
 };
 
 /// An order whose answer is a `T`.
@@ -23,7 +23,7 @@ pub struct Request<T> {
 
 /// Reads the answer to an order.
 #[derive(Debug)]
-pub struct Answer<T> {
+pub struct AnswerReader<T> {
     order: &'static str,
     read: fn(Report) -> Result<T, Report>,
 }
@@ -43,13 +43,13 @@ pub struct WrongAnswer {
 
 impl<T> Request<T> {
     /// Splits the request into the order to send and the reader of its answer.
-    pub fn into_parts(self) -> (Order, Answer<T>) {
-        let answer = Answer { order: self.order.name(), read: self.read };
+    pub fn into_parts(self) -> (Order, AnswerReader<T>) {
+        let answer = AnswerReader { order: self.order.name(), read: self.read };
         (self.order, answer)
     }
 }
 
-impl<T> Answer<T> {
+impl<T> AnswerReader<T> {
     /// Extracts the answer from a report.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ macro_rules! request {
 }
 
 /// Creates a fresh target.
-pub fn begin(assignment: Assignment) -> Request<Begun> {
+pub fn begin(assignment: Assignment) -> Request<TrialSetup> {
     request!(Order::Begin(Box::new(assignment)), Report::Begun(begun) => begun)
 }
 
@@ -88,12 +88,12 @@ pub const fn arm(pass: Pass, share: Share) -> Request<()> {
 }
 
 /// Starts the workers at a time of the agent's clock, in nanoseconds. Answered with the work done.
-pub const fn go(start_ns: u64) -> Request<Vec<Done>> {
+pub const fn go(start_ns: u64) -> Request<Vec<KindTotals>> {
     request!(Order::Go { start_ns }, Report::Worked { done, .. } => done)
 }
 
 /// Accounts for what a pass left behind. Answered with its result.
-pub const fn account(others: Vec<Done>) -> Request<PassEnd> {
+pub const fn account(others: Vec<KindTotals>) -> Request<PassEnd> {
     request!(Order::Account { others }, Report::Ran(end) => *end)
 }
 
@@ -114,7 +114,7 @@ pub const fn clock() -> Request<ClockReading> {
 }
 
 /// Prepares to change the host.
-pub const fn open(opening: Opening) -> Request<()> {
+pub const fn open(opening: HostPermissions) -> Request<()> {
     request!(Order::Open(opening), Report::Opened => ())
 }
 

@@ -36,17 +36,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
-use crate::{Gone, Remote};
+use crate::{PeerGone, Remote};
 use binary::Binary;
-use bounded::Ended;
+use bounded::ProcessExit;
 use content::ContentReader;
-use copy::Counted;
+use copy::CountingReader;
 use refusal::{
     SSH_FAILED, describe_failed_try, describe_refusal, describe_unfinished, host_error, ssh_address,
 };
-use scripts::{Found, parse_time};
+use scripts::{HostProbe, parse_time};
 
-pub use copy::{Copied, CopyEvent, CopyObserver};
+pub use copy::{CopiedProgram, CopyEvent, CopyObserver};
 pub use packed::{RemovedPrograms, remove_cached_programs};
 
 /// Time limit for a command on a host, including a slow login.
@@ -121,12 +121,12 @@ pub struct LauncherOptions {
 }
 
 /// A program on a host.
-struct Put {
+struct InstalledProgram {
     path: String,
     /// When a launcher last looked for it, in seconds since 1970. `None` for an installed copy.
     seen: Option<String>,
     /// Set if it was copied just now.
-    copied: Option<Copied>,
+    copied: Option<CopiedProgram>,
 }
 
 impl Launcher {
@@ -134,12 +134,12 @@ impl Launcher {
     ///
     /// # Errors
     /// If no private folder can be created for the connections' sockets.
-    pub fn new(options: LauncherOptions) -> Result<Self, Gone> {
+    pub fn new(options: LauncherOptions) -> Result<Self, PeerGone> {
         let folder = socket_folder();
         let (control, lock) = match Self::prepare_folder(&folder) {
             Ok(both) => both,
             Err(error) => {
-                return Err(Gone(format!(
+                return Err(PeerGone(format!(
                     "cannot create a folder in {}: {error}",
                     folder.display()
                 )));
@@ -168,7 +168,7 @@ impl Launcher {
     ///
     /// # Errors
     /// If the host cannot be reached or used. The error is one sentence with ssh's last line.
-    pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, Gone> {
+    pub fn launch(&self, host: &Host, stop: &Arc<AtomicBool>) -> Result<Remote, PeerGone> {
         self.launch_as(host, AGENT, stop)
     }
 
@@ -182,12 +182,12 @@ impl Launcher {
         host: &Host,
         words: &str,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Remote<In, Out>, Gone>
+    ) -> Result<Remote<In, Out>, PeerGone>
     where
         In: DeserializeOwned + Send + 'static,
         Out: Serialize + Send + 'static,
     {
-        let Put { path, seen, copied } = self.put_program(host)?;
+        let InstalledProgram { path, seen, copied } = self.put_program(host)?;
         let mut command = self.ssh_command(host);
         command.arg(match seen.as_deref() {
             // The agent removes the program when it exits, unless the time shows that another
@@ -208,7 +208,7 @@ impl Launcher {
     ///
     /// # Errors
     /// If the host cannot be reached or used. The error is one sentence with ssh's last line.
-    pub fn program_on(&self, host: &Host) -> Result<String, Gone> {
+    pub fn program_on(&self, host: &Host) -> Result<String, PeerGone> {
         Ok(self.put_program(host)?.path)
     }
 
@@ -220,7 +220,7 @@ impl Launcher {
     }
 
     /// Makes sure that a host has a program it can run, and returns its location.
-    fn put_program(&self, host: &Host) -> Result<Put, Gone> {
+    fn put_program(&self, host: &Host) -> Result<InstalledProgram, PeerGone> {
         let mut refused = None;
         for LazyBinary { path, binary } in &self.binaries {
             let binary = match binary.get_or_init(|| Binary::read(path)) {
@@ -243,8 +243,8 @@ impl Launcher {
             }
             if let Some(path) = &found.installed {
                 let ended = self.run_command(host, &scripts::try_program(path))?;
-                if ended.worked() {
-                    return Ok(Put { path: path.clone(), seen: None, copied: None });
+                if ended.is_success() {
+                    return Ok(InstalledProgram { path: path.clone(), seen: None, copied: None });
                 }
                 refused = Some(ended);
                 continue;
@@ -259,13 +259,13 @@ impl Launcher {
                 let begun = Instant::now();
                 let (wire_bytes, at) = self.copy_program(host, binary, &found)?;
                 let program_bytes = binary.content.len_bytes;
-                copied = Some(Copied { wire_bytes, program_bytes, took: begun.elapsed() });
+                copied = Some(CopiedProgram { wire_bytes, program_bytes, took: begun.elapsed() });
                 seen = at;
                 remove = self.note_removal(host, &found, binary, &seen);
             }
             let ended = self.run_command(host, &scripts::try_program(&program))?;
-            if ended.worked() {
-                return Ok(Put { path: program, seen: Some(seen), copied });
+            if ended.is_success() {
+                return Ok(InstalledProgram { path: program, seen: Some(seen), copied });
             }
             refused = Some(ended);
             // The host may not have space for more than one program.
@@ -278,7 +278,7 @@ impl Launcher {
     }
 
     /// Registers a removal for the end and returns its command.
-    fn note_removal(&self, host: &Host, found: &Found, binary: &Binary, seen: &str) -> String {
+    fn note_removal(&self, host: &Host, found: &HostProbe, binary: &Binary, seen: &str) -> String {
         let words = scripts::remove(&found.directory, &binary.hash, seen);
         let mut removals = self.removals.lock().unwrap_or_else(PoisonError::into_inner);
         removals.push(Removal { host: host.clone(), command: words.clone() });
@@ -286,16 +286,17 @@ impl Launcher {
     }
 
     /// Finds out what kind of host it is and which program it already has.
-    fn inspect_host(&self, host: &Host, binary: &Binary) -> Result<Found, Gone> {
+    fn inspect_host(&self, host: &Host, binary: &Binary) -> Result<HostProbe, PeerGone> {
         let mut command = self.ssh_command(host);
         command.arg("sh");
-        let ended = bounded::with_input(&mut command, scripts::look(binary), COMMAND_WITHIN);
+        let ended =
+            bounded::with_input(&mut command, scripts::probe_command(binary), COMMAND_WITHIN);
         let ended = ended.map_err(|unfinished| describe_unfinished(host, &unfinished))?;
-        if !ended.worked() {
+        if !ended.is_success() {
             let what = "no folder for the agent's program: ";
             return Err(describe_refusal(host, &ended, what, binary.content.len_bytes));
         }
-        if let Some(found) = Found::parse(&ended.stdout) {
+        if let Some(found) = HostProbe::parse(&ended.stdout) {
             return Ok(found);
         }
         let line = bounded::first_line(ended.stdout.as_bytes());
@@ -313,20 +314,20 @@ impl Launcher {
         &self,
         host: &Host,
         binary: &Binary,
-        found: &Found,
-    ) -> Result<(u64, String), Gone> {
+        found: &HostProbe,
+    ) -> Result<(u64, String), PeerGone> {
         let packed = if found.has_gzip { binary.packed(self.cache.as_deref()) } else { None };
         let (content, unpack) = match packed {
             Some(packed) => (packed, "gzip -dc"),
             None => (&binary.content, "cat"),
         };
         let mut command = self.ssh_command(host);
-        command.arg(scripts::take(&found.directory, &binary.hash, unpack));
-        let input = Counted::new(ContentReader::new(content), Arc::clone(&self.on_copy));
+        command.arg(scripts::receive_command(&found.directory, &binary.hash, unpack));
+        let input = CountingReader::new(ContentReader::new(content), Arc::clone(&self.on_copy));
         let wire_bytes = content.len_bytes;
         (self.on_copy)(CopyEvent::Begun { wire_bytes });
         let ended = bounded::with_reader(&mut command, input, COPY_WITHIN);
-        let worked = ended.as_ref().is_ok_and(Ended::worked);
+        let worked = ended.as_ref().is_ok_and(ProcessExit::is_success);
         (self.on_copy)(CopyEvent::Ended { worked });
         let ended = ended.map_err(|error| host_error(host, &error))?;
         if worked {
@@ -343,7 +344,7 @@ impl Launcher {
 
     /// Runs a command on a host. Only a failure of ssh itself is an error; a failure of the command
     /// is part of the result.
-    fn run_command(&self, host: &Host, words: &str) -> Result<Ended, Gone> {
+    fn run_command(&self, host: &Host, words: &str) -> Result<ProcessExit, PeerGone> {
         let mut command = self.ssh_command(host);
         command.arg(words);
         let ended = bounded::with_input(&mut command, String::new(), COMMAND_WITHIN);
@@ -492,7 +493,7 @@ mod tests {
         let host = Host {
             ssh: Some("-oProxyCommand=reboot".into()),
             ssh_config: Some("/cfg".into()),
-            ..Host::here("h")
+            ..Host::local("h")
         };
         let command = launcher.ssh_command(&host);
         let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();

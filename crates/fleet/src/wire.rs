@@ -90,7 +90,7 @@ impl std::fmt::Display for Greeting {
 
 impl Greeting {
     /// Returns the greeting of this program.
-    pub fn ours() -> Self {
+    pub fn own() -> Self {
         Self { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() }
     }
 
@@ -123,7 +123,7 @@ impl Greeting {
         let mut version = vec![0; usize::from(len)];
         input.read_exact(&mut version)?;
         let protocol = u32::from_be_bytes([p0, p1, p2, p3]);
-        let ours = Self::ours();
+        let ours = Self::own();
         if protocol == ours.protocol && version == ours.version.as_bytes() {
             return Ok(());
         }

@@ -188,7 +188,7 @@ fn write_messages<Out: Serialize>(
 ) -> Result<(), WriteFailed> {
     // Comes first, so that a peer of another version can report both versions before it reads a
     // message.
-    queue.write_blocking(&Greeting::ours().to_bytes())?;
+    queue.write_blocking(&Greeting::own().to_bytes())?;
     queue.waiting.fetch_sub(1, AcqRel);
     let mut silence = Duration::ZERO;
     loop {

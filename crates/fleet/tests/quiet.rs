@@ -17,9 +17,9 @@ use model::IntervalSample;
 const BYTES_PER_S_MAX: u64 = 1_024;
 
 /// A connection that counts its bytes.
-struct Counted(UnixStream, Arc<AtomicU64>);
+struct CountingConnection(UnixStream, Arc<AtomicU64>);
 
-impl Write for Counted {
+impl Write for CountingConnection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.1.fetch_add(bytes.len() as u64, Relaxed);
         self.0.write(bytes)
@@ -30,7 +30,7 @@ impl Write for Counted {
     }
 }
 
-impl AsFd for Counted {
+impl AsFd for CountingConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -40,10 +40,10 @@ impl AsFd for Counted {
 fn sends_progress_seldom_but_completely() {
     let (agent, mut controller) = UnixStream::pair().unwrap();
     let sent = Arc::new(AtomicU64::new(0));
-    let output = Counted(agent.try_clone().unwrap(), Arc::clone(&sent));
+    let output = CountingConnection(agent.try_clone().unwrap(), Arc::clone(&sent));
     let clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
     let end = stdio::agent_end(agent, output, clocks, <_>::default());
-    controller.write_all(&Greeting::ours().to_bytes()).unwrap();
+    controller.write_all(&Greeting::own().to_bytes()).unwrap();
     let seconds = 3;
     let working = thread::spawn(move || {
         // As often as a pass reports it, on a host that does a million ops between two reports.

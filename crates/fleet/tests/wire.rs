@@ -3,7 +3,7 @@
 use std::io::{self, Cursor, Read};
 
 use fleet::wire::{self, FRAME_BYTES_MAX, Greeting, Message, PROTOCOL, WireError};
-use fleet::{Assignment, Done, JournalLocation, Order, PassEnd, Report};
+use fleet::{Assignment, JournalLocation, KindTotals, Order, PassEnd, Report};
 use model::{
     Action, CaveatCode, ClientRecord, Completion, Histogram, KindResult, NfsTarget, Op, OpError,
     OpKind, Outcome, Pass, PassResult, RunSpec, Share, Span, Target, Telemetry, TimelinePoint,
@@ -94,7 +94,7 @@ fn delivers_specs_and_actions_unchanged() {
         value: "4 096\n".into(),
     });
     let share = Share { first: 3, count: 1 };
-    let done = Done { kind: OpKind::Write, ops: 1, bytes: 2, failed: 3 };
+    let done = KindTotals { kind: OpKind::Write, ops: 1, bytes: 2, failed: 3 };
     let orders = [
         a_trial(),
         Order::Apply(Box::new(action)),
@@ -138,9 +138,9 @@ fn rejects_frame_of_4_gib() {
 #[test]
 fn names_versions_and_quotes_strangers() {
     let greet = |bytes: &[u8]| Greeting::expect(&mut Pieces(bytes, 1));
-    assert!(greet(&Greeting::ours().to_bytes()).is_ok());
+    assert!(greet(&Greeting::own().to_bytes()).is_ok());
     let theirs = Greeting { protocol: PROTOCOL + 1, version: "9.9.9".into() };
-    let ours = Greeting::ours();
+    let ours = Greeting::own();
     let message = greet(&theirs.to_bytes()).unwrap_err().to_string();
     let message = message.replace(&theirs.to_string(), "[theirs]");
     insta::assert_snapshot!(

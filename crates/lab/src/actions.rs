@@ -123,7 +123,7 @@ pub(crate) trait LabAction {
 }
 
 /// An action of any kind together with its facts.
-pub(crate) trait Prepared {
+pub(crate) trait PreparedAction {
     /// See [`LabAction::steps`].
     fn steps(&self) -> Vec<Step>;
 
@@ -148,7 +148,7 @@ struct WithFacts<'a, A: LabAction> {
     facts: A::Facts,
 }
 
-impl<A: LabAction> Prepared for WithFacts<'_, A> {
+impl<A: LabAction> PreparedAction for WithFacts<'_, A> {
     fn steps(&self) -> Vec<Step> {
         self.action.steps(&self.facts)
     }
@@ -172,7 +172,7 @@ macro_rules! dispatch {
         ///
         /// # Errors
         /// If a text is invalid, or the host lacks something the action needs.
-        pub(crate) fn prepare(action: &Action) -> Result<Box<dyn Prepared + '_>, LabError> {
+        pub(crate) fn prepare(action: &Action) -> Result<Box<dyn PreparedAction + '_>, LabError> {
             match action {
                 $(Action::$kind(action) => {
                     action.accept()?;
@@ -183,7 +183,7 @@ macro_rules! dispatch {
         }
 
         /// Combines an action with assumed facts, for a dry run.
-        pub(crate) fn assume(action: &Action) -> Box<dyn Prepared + '_> {
+        pub(crate) fn assume(action: &Action) -> Box<dyn PreparedAction + '_> {
             match action {
                 $(Action::$kind(action) => {
                     Box::new(WithFacts { action, facts: action.assume() })

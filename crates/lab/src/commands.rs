@@ -236,7 +236,7 @@ impl Runner {
             }
         }
         let status = child.wait().map_err(|error| LabError::start(argv, error))?;
-        Ok(Output { status, stdout: kept_text(&stdout), stderr: kept_text(&stderr) })
+        Ok(Output { status, stdout: wait_for_text(&stdout), stderr: wait_for_text(&stderr) })
     }
 
     fn is_stopped(&self) -> bool {
@@ -304,7 +304,7 @@ pub(crate) fn exchange(
     if let Ok(answer) = answer {
         return Ok(answer);
     }
-    match filled_lines(&kept_text(&complaints)).last() {
+    match filled_lines(&wait_for_text(&complaints)).last() {
         Some(last) => Err((*last).to_owned()),
         None => Err(format!("no answer within {} s", limit.as_secs())),
     }
@@ -395,7 +395,7 @@ fn keep(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
 
 /// Waits for the text read by [`keep`], but not forever: a child left behind by the program may
 /// keep the stream open.
-fn kept_text(stream: &Receiver<String>) -> String {
+fn wait_for_text(stream: &Receiver<String>) -> String {
     stream.recv_timeout(GRACE).unwrap_or_default()
 }
 

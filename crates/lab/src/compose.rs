@@ -320,7 +320,7 @@ fn add_default(options: &mut Vec<String>, alternatives: &[&str], option: &str) {
 
 /// Returns the address by which the other hosts reach a host.
 fn address_of(host: &Host) -> Result<String, ComposeError> {
-    match host.reached_at() {
+    match host.reachable_address() {
         Some(address) => Ok(address.to_owned()),
         None => Err(ComposeError::NoAddress(host.name.clone())),
     }

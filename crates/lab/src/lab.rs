@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use model::{Action, EffectiveSettings, Fact, Invalidation};
 
-use crate::actions::{self, Prepared};
+use crate::actions::{self, PreparedAction};
 use crate::commands::Runner;
 use crate::error::LabError;
 use crate::host::invalidate;
@@ -33,11 +33,11 @@ pub struct Lab {
     /// Aborts a change when set. Restoring is never aborted.
     stop: Option<Arc<AtomicBool>>,
     /// Changes made so far, oldest first.
-    applied: Vec<Applied>,
+    applied: Vec<AppliedChange>,
 }
 
 #[derive(Debug)]
-struct Applied {
+struct AppliedChange {
     /// Its number in the log.
     id: u64,
     undo: Vec<Undo>,
@@ -96,7 +96,7 @@ impl Lab {
         let mut applied = Vec::new();
         for Entry { id, mut undo, .. } in entries.into_iter().rev() {
             if undo.iter().any(|part| matches!(part, Undo::Wipe { .. })) {
-                applied.push(Applied { id, undo });
+                applied.push(AppliedChange { id, undo });
                 continue;
             }
             // Keep the files left by clients, since they show what the power loss did.
@@ -110,7 +110,7 @@ impl Lab {
 
     /// Makes `stop` abort the change in progress.
     #[must_use]
-    pub fn stopped_by(self, stop: &Arc<AtomicBool>) -> Self {
+    pub fn with_stop(self, stop: &Arc<AtomicBool>) -> Self {
         Self { stop: Some(Arc::clone(stop)), ..self }
     }
 
@@ -143,7 +143,7 @@ impl Lab {
         // Written to disk before the first step, so nothing is forgotten if this process is killed
         // now.
         let id = self.log.begin(&self.campaign, actions::describe(action), undo.clone())?;
-        self.applied.push(Applied { id, undo });
+        self.applied.push(AppliedChange { id, undo });
         if let Some(stop) = &self.stop {
             self.runner.heed_stop(Arc::clone(stop));
         }
@@ -158,7 +158,7 @@ impl Lab {
     }
 
     /// Performs the steps of an action and reads back the settings in effect.
-    fn carry_out(&mut self, action: &dyn Prepared) -> Result<EffectiveSettings, LabError> {
+    fn carry_out(&mut self, action: &dyn PreparedAction) -> Result<EffectiveSettings, LabError> {
         for step in action.steps() {
             step.perform(&mut self.runner)?;
         }
@@ -175,7 +175,7 @@ impl Lab {
     /// # Errors
     /// If it cannot be undone. The change is kept, so this can be called again.
     pub fn undo_last(&mut self) -> Result<(), LabError> {
-        let Some(Applied { id, undo }) = self.applied.last() else { return Ok(()) };
+        let Some(AppliedChange { id, undo }) = self.applied.last() else { return Ok(()) };
         let id = *id;
         // Keep the files of clients: the change may be redone for the next pass, which reads them.
         let mut parts: Vec<&Undo> = undo.iter().collect();

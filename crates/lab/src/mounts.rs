@@ -36,23 +36,23 @@ pub struct Mount {
 
 /// Returns the mount on exactly this point. If there are several, returns the last one, which is
 /// visible.
-pub fn at(point: &Path) -> Option<Mount> {
+pub fn find_at(point: &Path) -> Option<Mount> {
     match point.canonicalize() {
-        Ok(point) => named(&point),
-        Err(_) => named(point),
+        Ok(point) => find_named(&point),
+        Err(_) => find_named(point),
     }
 }
 
-/// Finds a mount like [`at`], but takes the path as written by the kernel and never accesses it,
-/// because the mount may not respond.
-pub fn named(point: &Path) -> Option<Mount> {
-    let mount = all().into_iter().rfind(|mount| mount.mount_point == point)?;
+/// Finds a mount like [`find_at`], but takes the path as written by the kernel and never accesses
+/// it, because the mount may not respond.
+pub fn find_named(point: &Path) -> Option<Mount> {
+    let mount = list_mounts().into_iter().rfind(|mount| mount.mount_point == point)?;
     Some(Mount::from(mount))
 }
 
 /// Returns all mounts of this process's namespace, oldest first; empty if `/proc` doesn't list
 /// them.
-pub(crate) fn all() -> Vec<MountInfo> {
+pub(crate) fn list_mounts() -> Vec<MountInfo> {
     let Ok(process) = Process::myself() else { return Vec::new() };
     match process.mountinfo() {
         Ok(mounts) => mounts.0,
@@ -62,9 +62,9 @@ pub(crate) fn all() -> Vec<MountInfo> {
 
 impl Mount {
     /// Finds the mount of an existing path. Returns `None` if `/proc` doesn't list it.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn find_containing(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
-        let mut mounts = all();
+        let mut mounts = list_mounts();
         mounts.retain(|mount| path.starts_with(&mount.mount_point));
         // The innermost mount point. For equal keys, max_by_key returns the last element, which is
         // the visible mount.
@@ -162,7 +162,7 @@ fn answers_in(text: &str, point: &Path) -> u64 {
 /// Lists the mount points of a device, given its number and node.
 ///
 /// File systems such as btrfs have device numbers of their own and are found by the node.
-pub(crate) fn of_device(number: &str, node: &Path) -> Vec<String> {
+pub(crate) fn points_of_device(number: &str, node: &Path) -> Vec<String> {
     all()
         .into_iter()
         .filter(|mount| mount.majmin == number || mount.mount_source.as_deref() == node.to_str())
@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn proc_lies_on_proc() {
-        let mount = Mount::of(Path::new("/proc/self")).unwrap();
+        let mount = Mount::find_containing(Path::new("/proc/self")).unwrap();
         assert_eq!((mount.file_system.as_str(), mount.is_memory()), ("proc", false));
         assert!(!mount.counts_storage_reads());
-        assert_eq!(Mount::of(Path::new("/no/such/path")), None);
+        assert_eq!(Mount::find_containing(Path::new("/no/such/path")), None);
     }
 }

@@ -54,7 +54,7 @@ fn read_all(processes: &mut Processes) -> Readings {
 
 /// Computes the telemetry of NFS mounts from recorded texts of `/proc/self/mountstats`, taken one
 /// second apart, oldest first.
-pub fn of_mountstats(texts: &[&str]) -> Telemetry {
+pub fn parse_mountstats(texts: &[&str]) -> Telemetry {
     let mut record = Record::default();
     for (second, text) in (0..).zip(texts) {
         let mut readings = Readings::default();
@@ -139,10 +139,10 @@ mod tests {
         assert!(seen.times_ns.is_sorted() && seen.span_ns() >= 400_000_000);
         // 400 ms of one CPU, counted in ticks of 10 ms and shared with other programs. If the tests
         // run at a lower priority, the kernel counts it as `nice`.
-        let user = seen.risen("cpu.user_ns") + seen.risen("cpu.nice_ns");
-        let busy = user + seen.risen("cpu.system_ns");
+        let user = seen.increase("cpu.user_ns") + seen.increase("cpu.nice_ns");
+        let busy = user + seen.increase("cpu.system_ns");
         assert!(busy >= 100_000_000, "{busy}");
-        assert!(seen.risen("kernel.context_switches") > 0);
+        assert!(seen.increase("kernel.context_switches") > 0);
         assert!(seen.metric("memory.available_bytes").is_some_and(|m| m.values[0] > 1 << 20));
         assert!(seen.metrics.iter().all(|metric| metric.values.len() == seen.times_ns.len()));
     }

@@ -21,7 +21,7 @@ pub mod testing;
 mod text;
 
 pub use faults::interference::{Interference, InterferenceRule, InterferenceSource};
-pub use faults::soak::{FaultEvent, IntervalStats, Kept, Soak};
+pub use faults::soak::{DataCheck, FaultEvent, IntervalStats, Soak};
 pub use faults::{server_fault, soak};
 pub use judgments::caveat::{Caveat, CaveatCode, Evidence, Severity, Verdict};
 pub use judgments::conclusion::{Conclusion, Expectation};
@@ -36,7 +36,7 @@ pub use results::campaign::{
 pub use results::client::{ClientRecord, ClientResult, ClientTimes};
 pub use results::held_ops::HeldOps;
 pub use results::histogram::Histogram;
-pub use results::scope::{Offered, ProgramUse, Scope, WarmedUp, WorkingSet};
+pub use results::scope::{OfferedLoad, ProgramUse, Scope, WarmedUp, WorkingSet};
 pub use results::share::{HostResult, Share, Span, TimelinePoint};
 pub use results::telemetry::{BusyDevice, Metric, MetricKind, Telemetry};
 pub use results::{client, durability, histogram, telemetry};
@@ -65,6 +65,6 @@ pub use targets::nfs::{
     Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions,
     UdpWindow, XprtSec,
 };
-pub use targets::target::{Ability, BackendKind, Keeps, Target, TcpTarget};
+pub use targets::target::{Ability, BackendKind, KeptData, Target, TcpTarget};
 pub use targets::{nfs, server_memory, target};
 pub use text::{csv, printable, units};

@@ -80,7 +80,7 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     {
         return Err(noted);
     }
-    match passed_on(&message) {
+    match take_forwarded_panic(&message) {
         Some(panicked) => Err(panicked),
         None => Err(Panicked { message, location: None }),
     }
@@ -110,7 +110,7 @@ pub fn note(info: &PanicHookInfo<'_>) {
 }
 
 /// Returns the panic of another thread that was passed on to this one by joining it.
-fn passed_on(message: &str) -> Option<Panicked> {
+fn take_forwarded_panic(message: &str) -> Option<Panicked> {
     let mut elsewhere = ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner);
     elsewhere.take_if(|noted| message == OF_A_SCOPE || noted.message == message)
 }

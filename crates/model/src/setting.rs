@@ -1,13 +1,13 @@
 //! Settings of a run: names, values, meanings, and which runs depend on them.
 //!
 //! [`Setting`] is the only list of settings, generated from the rows of `setting/table.rs`. The
-//! plan parser, flags, help, tables, exports and `--where` all use it. `setting/shown.rs` lists the
-//! settings of a run for people and programs.
+//! plan parser, flags, help, tables, exports and `--where` all use it. `setting/listed_settings.rs`
+//! lists the settings of a run for people and programs.
 
 mod applies;
 mod field;
+mod listed_settings;
 mod row;
-mod shown;
 mod table;
 
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use crate::runs::workload::Workload;
 use crate::systems::lab::{Host, LabSpec};
 use crate::targets::nfs::{NfsSettings, NfsTarget};
 use crate::targets::target::{Ability, Target};
-use field::{Field, Place};
+use field::{Field, FieldAccess};
 use row::Row;
 
 pub use table::Setting;
@@ -232,17 +232,19 @@ impl Setting {
     fn suits_backend(self, run: &RunSpec) -> bool {
         match self.family() {
             Family::Work | Family::Names | Family::Load => true,
-            Family::Data => run.backend.can(Ability::MoveData),
+            Family::Data => run.backend.has_ability(Ability::MoveData),
             Family::Lab => run.lab.is_some(),
             // Our own client supports all of them, as long as it speaks NFS.
-            Family::Nfs if run.backend.can(Ability::SpeakNfs) => {
+            Family::Nfs if run.backend.has_ability(Ability::SpeakNfs) => {
                 let is_served = run.lab.as_deref().is_none_or(LabSpec::is_served);
                 is_served && !run.workload.is_external()
             }
             // Kernel mounts support the settings that have a mount option.
             Family::Nfs => {
                 let mounts_nfs = run.lab.as_deref().is_some_and(LabSpec::mounts_nfs);
-                run.backend.can(Ability::MakeSystemCalls) && self.is_of_targets() && mounts_nfs
+                run.backend.has_ability(Ability::MakeSystemCalls)
+                    && self.is_of_targets()
+                    && mounts_nfs
             }
         }
     }
@@ -250,9 +252,9 @@ impl Setting {
     /// Returns its level in a run.
     pub fn get(self, run: &RunSpec) -> Value {
         match self.row().place {
-            Place::Run(get, _) => get(run).value(),
-            Place::Nfs(get, _) => get(&run.nfs()).value(),
-            Place::Lab(get, _) => get(run.lab.as_deref().unwrap_or(&PLAIN_LAB)).value(),
+            FieldAccess::Run(get, _) => get(run).value(),
+            FieldAccess::Nfs(get, _) => get(&run.nfs()).value(),
+            FieldAccess::Lab(get, _) => get(run.lab.as_deref().unwrap_or(&PLAIN_LAB)).value(),
         }
     }
 
@@ -263,11 +265,11 @@ impl Setting {
         // NFS settings are stored in the target if our client speaks NFS, and in the mount if the
         // kernel does.
         let field: &mut dyn Field = match (self.row().place, &mut run.target, &mut run.lab) {
-            (Place::Run(_, get), ..) => get(run),
-            (Place::Lab(_, get), _, Some(lab)) => get(lab),
-            (Place::Nfs(_, get), Target::Nfs(nfs), _) => get(&mut nfs.settings),
-            (Place::Nfs(_, get), _, Some(lab)) => get(&mut lab.mounting.nfs),
-            (Place::Lab(..) | Place::Nfs(..), ..) => return false,
+            (FieldAccess::Run(_, get), ..) => get(run),
+            (FieldAccess::Lab(_, get), _, Some(lab)) => get(lab),
+            (FieldAccess::Nfs(_, get), Target::Nfs(nfs), _) => get(&mut nfs.settings),
+            (FieldAccess::Nfs(_, get), _, Some(lab)) => get(&mut lab.mounting.nfs),
+            (FieldAccess::Lab(..) | FieldAccess::Nfs(..), ..) => return false,
         };
         field.put(value)
     }
@@ -276,7 +278,7 @@ impl Setting {
     /// kind.
     #[must_use]
     pub fn put_nfs(self, nfs: &mut NfsSettings, value: Value) -> bool {
-        let Place::Nfs(_, get) = self.row().place else { return false };
+        let FieldAccess::Nfs(_, get) = self.row().place else { return false };
         get(nfs).put(value)
     }
 
@@ -288,7 +290,7 @@ impl Setting {
 
 /// Hosts to which nothing is done.
 static PLAIN_LAB: LazyLock<LabSpec> =
-    LazyLock::new(|| LabSpec::new(Host::here(""), Host::here("")));
+    LazyLock::new(|| LabSpec::new(Host::local(""), Host::local("")));
 
 /// A run in which every setting has its initial value.
 static PLAIN_RUN: LazyLock<RunSpec> = LazyLock::new(|| RunSpec {
@@ -317,13 +319,13 @@ mod tests {
 
     #[test]
     fn every_level_reads_back() {
-        let lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        let lab = LabSpec::new(Host::local("s"), Host::local("c"));
         for setting in Setting::ALL {
             let mut run = PLAIN_RUN.clone();
             run.lab = Some(Box::new(lab.clone()));
             // Three hosts, the first with two agents.
-            run.placement.hosts = ["a", "b", "c"].map(Host::here).to_vec();
-            run.placement.hosts.push(Host::here("a").further(2));
+            run.placement.hosts = ["a", "b", "c"].map(Host::local).to_vec();
+            run.placement.hosts.push(Host::local("a").for_agent(2));
             let level = match setting.range() {
                 Some(_) if setting == Setting::ClientHosts => Value::Number(2),
                 Some(range) => Value::Number(range.min + 1),

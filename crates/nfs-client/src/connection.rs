@@ -19,13 +19,13 @@ use std::time::Duration;
 
 use nfs_proto::client::{
     Config, Counters, Data, Event, Framing, Operation, PayloadMode, Pending, ProtocolVersion,
-    Session, StartError, Wanted,
+    Session, StartError, WantedDelegation,
 };
 use nfs_proto::limits::SLOTS_MAX;
 use rustix::event::{PollFlags, Timespec, poll};
 
 use crate::error::{ConnectionError, MountError, PendingCalls};
-use crate::link::{Broken, Link};
+use crate::link::{Link, SocketFailure};
 use crate::options::{Identity, MountOptions};
 use crate::scratch::Scratch;
 use crate::service::NFS;
@@ -36,9 +36,9 @@ pub(crate) use control::Control;
 pub use delegations::DelegationCounts;
 pub(crate) use delegations::DelegationUser;
 pub(crate) use recovery::RENEWAL_SLOTS;
-use recovery::{Renewal, Trouble};
+use recovery::{Outage, Renewal};
 use shared_session::SessionUser;
-pub(crate) use shared_session::{Granted, SessionSize};
+pub(crate) use shared_session::{GrantedLimits, SessionSize};
 
 /// Maximum number of calls that a connection can have in flight for its user.
 pub const CALLS_MAX: usize = SLOTS_MAX - RENEWAL_SLOTS;
@@ -79,7 +79,7 @@ pub struct Connection {
     target: Arc<Target>,
     pool: Arc<Vec<u8>>,
     reconnect: bool,
-    trouble: Option<Trouble>,
+    trouble: Option<Outage>,
     /// A socket whose connect is still in progress.
     connecting: Option<OwnedFd>,
     /// The v4 client that this connection belongs to.
@@ -177,7 +177,7 @@ impl Connection {
             assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
         }
         let uses_delegations = match &mut self.delegations {
-            Some(user) if user.wanted() == Wanted::Read => {
+            Some(user) if user.wanted() == WantedDelegation::Read => {
                 user.note_change(operation);
                 true
             }
@@ -430,12 +430,14 @@ impl Connection {
         PendingCalls(pending)
     }
 
-    fn error_of(&self, broken: Broken) -> ConnectionError {
+    fn error_of(&self, broken: SocketFailure) -> ConnectionError {
         let server = self.server();
         let pending = self.pending_calls();
         match broken {
-            Broken::Lost(reason) => ConnectionError::ConnectionLost { server, reason, pending },
-            Broken::Garbage(error) => ConnectionError::Garbage { server, error, pending },
+            SocketFailure::Lost(reason) => {
+                ConnectionError::ConnectionLost { server, reason, pending }
+            }
+            SocketFailure::Garbage(error) => ConnectionError::Garbage { server, error, pending },
         }
     }
 }

@@ -328,7 +328,7 @@ pub enum CallFailure {
         /// How long we waited.
         timeout: Duration,
         /// The traffic that was received instead.
-        silence: Silence,
+        silence: MissingAnswer,
     },
     /// The caller wants to stop waiting.
     #[error("{call} at {server}: {why}")]
@@ -372,7 +372,7 @@ pub enum CallFailure {
 
 /// What a server sent instead of the expected answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Silence {
+pub enum MissingAnswer {
     /// Nothing at all.
     Nothing,
     /// This many "try later" answers.
@@ -383,7 +383,7 @@ pub enum Silence {
     Part(u64),
 }
 
-impl fmt::Display for Silence {
+impl fmt::Display for MissingAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("no answer"),

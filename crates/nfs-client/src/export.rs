@@ -19,7 +19,7 @@ use crate::service::{MOUNT, explain};
 
 /// The result of MOUNT: the root, the rest of the path below it, and the address of MOUNT.
 #[derive(Debug)]
-pub(crate) struct Mounted {
+pub(crate) struct MountedExport {
     pub(crate) root: File,
     /// The mounted path, as UMNT needs it.
     pub(crate) export: String,
@@ -30,7 +30,10 @@ pub(crate) struct Mounted {
 }
 
 /// Calls MNT at the service found by means of the options and the portmapper.
-pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mounted, MountError> {
+pub(crate) fn mount_export(
+    nfs: SocketAddr,
+    options: &MountOptions,
+) -> Result<MountedExport, MountError> {
     let mut control = connect_mount(nfs, options)?;
     let export = options.export.as_str();
     let server = control.server();
@@ -55,7 +58,7 @@ pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mo
         && let Ok(root) = call_mnt(&mut control, above, options)?
     {
         let below = export[above.trim_end_matches('/').len()..].to_owned();
-        return Ok(Mounted { root, export: above.to_owned(), below, service: server });
+        return Ok(MountedExport { root, export: above.to_owned(), below, service: server });
     }
     let export = export.to_owned();
     let Some(listed) = &exports else {
@@ -74,7 +77,10 @@ pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mo
 }
 
 /// Undoes a MNT. The reply contains nothing; servers forget clients by themselves.
-pub(crate) fn unmount_export(mounted: &Mounted, options: &MountOptions) -> Result<(), MountError> {
+pub(crate) fn unmount_export(
+    mounted: &MountedExport,
+    options: &MountOptions,
+) -> Result<(), MountError> {
     let mut control = Control::connect(MOUNT, mounted.service, options)?;
     let call = in_version(options.version, mount3::Call::Umnt(mounted.export.as_bytes()));
     control.call(&call, |_| Ok(())).map_err(|failure| explain(MOUNT, options, failure))

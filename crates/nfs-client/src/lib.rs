@@ -27,7 +27,7 @@ mod transport;
 pub use nfs_proto as proto;
 
 pub use connection::{CALLS_MAX, Connection, ConnectionOptions, DelegationCounts};
-pub use error::{CallFailure, ConnectionError, MountError, PendingCalls, Silence};
+pub use error::{CallFailure, ConnectionError, MissingAnswer, MountError, PendingCalls};
 pub use interrupt::{Interrupt, Interrupted};
 pub use listing::{DirEntry, LISTED_BYTES_MAX, LISTED_ENTRIES_MAX, Unlistable};
 pub use mount::Mount;

@@ -48,14 +48,14 @@ const PROGRESS_BYTES: usize = 4 * 1024;
 
 /// Reason why a socket is unusable.
 #[derive(Debug)]
-pub(crate) enum Broken {
+pub(crate) enum SocketFailure {
     /// It was closed, by either side.
     Lost(io::Error),
     /// The received bytes are not RPC.
     Garbage(StreamError),
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for SocketFailure {
     fn from(error: io::Error) -> Self {
         Self::Lost(error)
     }
@@ -80,7 +80,11 @@ impl Link {
     }
 
     /// Sends as much as the socket takes.
-    pub(crate) fn flush(&mut self, pool: &[u8], clock: &dyn Fn() -> u64) -> Result<(), Broken> {
+    pub(crate) fn flush(
+        &mut self,
+        pool: &[u8],
+        clock: &dyn Fn() -> u64,
+    ) -> Result<(), SocketFailure> {
         while self.wants_write() {
             // Read the clock before the write: the time the system takes to copy the data is part
             // of the call.
@@ -108,7 +112,7 @@ impl Link {
         scratch: &mut Scratch,
         clock: &dyn Fn() -> u64,
         events: &mut dyn FnMut(&Event<'_>),
-    ) -> Result<usize, Broken> {
+    ) -> Result<usize, SocketFailure> {
         let mut count = self.take_events(events);
         if self.transport.is_datagram() {
             return Ok(count + self.receive_datagrams(scratch, clock, events)?);
@@ -123,7 +127,7 @@ impl Link {
             };
             let (Received::Stream(len) | Received::Payload(len)) = received;
             if len == 0 {
-                return Err(Broken::Lost(ErrorKind::UnexpectedEof.into()));
+                return Err(SocketFailure::Lost(ErrorKind::UnexpectedEof.into()));
             }
             let now_ns = clock();
             let payload_before = self.session.counters().payload_bytes_in;
@@ -164,7 +168,7 @@ impl Link {
     }
 
     /// Sleeps until the socket is ready or `timeout` expires, and returns what it is ready for.
-    pub(crate) fn poll_socket(&self, timeout: Duration) -> Result<PollFlags, Broken> {
+    pub(crate) fn poll_socket(&self, timeout: Duration) -> Result<PollFlags, SocketFailure> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.wants_write());
         let timeout = Timespec {
@@ -175,7 +179,7 @@ impl Link {
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(PollFlags::empty()),
             Ok(_) => Ok(fds[0].revents()),
-            Err(errno) => Err(Broken::Lost(errno.into())),
+            Err(errno) => Err(SocketFailure::Lost(errno.into())),
         }
     }
 
@@ -232,7 +236,7 @@ impl Link {
         scratch: &mut Scratch,
         clock: &dyn Fn() -> u64,
         events: &mut dyn FnMut(&Event<'_>),
-    ) -> Result<usize, Broken> {
+    ) -> Result<usize, SocketFailure> {
         let mut count = 0;
         loop {
             match self.transport.receive(&mut scratch.receive) {
@@ -258,11 +262,12 @@ impl Link {
         now_ns: u64,
         bytes: &[u8],
         events: &mut dyn FnMut(&Event<'_>),
-    ) -> Result<usize, Broken> {
+    ) -> Result<usize, SocketFailure> {
         let mut at = 0;
         let mut count = 0;
         while at < bytes.len() {
-            at += self.session.handle_input(now_ns, &bytes[at..]).map_err(Broken::Garbage)?;
+            at +=
+                self.session.handle_input(now_ns, &bytes[at..]).map_err(SocketFailure::Garbage)?;
             count += self.take_events(events);
         }
         Ok(count)

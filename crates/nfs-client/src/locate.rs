@@ -137,7 +137,7 @@ fn query_portmapper(
     // Portmap v2 has only IPv4 ports. Registrations for IPv6 are queried as universal addresses,
     // which rpcbind introduced: RFC 1833 section 2.
     let port = if server.is_ipv6() {
-        let netid = NetId::of(options.proto == Proto::Udp, server.ip());
+        let netid = NetId::from_address(options.proto == Proto::Udp, server.ip());
         query_rpcbind(&mut control, program, version, netid)
     } else {
         let protocol = match options.proto {

@@ -12,9 +12,9 @@ use nfs_proto::client::{File, Operation, ProtocolVersion};
 use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::nfs4::{Op, OpCode, OpOk};
 
-use crate::connection::{Client4, Control, DelegationCounts, Granted, SessionSize, Target};
+use crate::connection::{Client4, Control, DelegationCounts, GrantedLimits, SessionSize, Target};
 use crate::error::{CallFailure, MountError};
-use crate::export::{Mounted, mount_export, unmount_export};
+use crate::export::{MountedExport, mount_export, unmount_export};
 use crate::locate::connect_nfs;
 use crate::options::{MountOptions, Proto};
 use crate::service::{NFS, explain};
@@ -59,9 +59,9 @@ pub struct Mount {
 #[derive(Debug)]
 enum Source {
     /// The MOUNT service.
-    Mounted(Box<Mounted>),
+    Mounted(Box<MountedExport>),
     /// The server's own root, obtained by a v4 client.
-    Client(Arc<Client4>, Granted),
+    Client(Arc<Client4>, GrantedLimits),
 }
 
 impl Mount {
@@ -204,9 +204,9 @@ fn blame_version(control: &mut Control, options: &MountOptions, error: MountErro
 }
 
 /// Makes a connection part of a new v4 client, and returns the server's root.
-fn join_client(control: &mut Control) -> Result<(File, Client4, Granted), CallFailure> {
+fn join_client(control: &mut Control) -> Result<(File, Client4, GrantedLimits), CallFailure> {
     let name = control.target().options.identity.machine_name.clone();
-    let size = SessionSize::of_mount(control.target().options.session);
+    let size = SessionSize::for_mount(control.target().options.session);
     let client = Client4::introduce(control, &name, size, Arc::default())?;
     let granted = client.join(control)?;
     Ok((get_server_root(control)?, client, granted))

@@ -27,7 +27,7 @@ impl Connection {
         let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
         let with_renewal = ConnectionOptions { slots, ..options.clone() };
         let connection = Self::connect_to(mount.target(), mount.version(), &with_renewal)?;
-        let mut control = Control::over(connection);
+        let mut control = Control::new(connection);
         let client = join_connection(&mut control, client, options)
             .map_err(|failure| explain(NFS, mount.options(), failure))?;
         let mut connection = control.into_connection();
@@ -45,7 +45,7 @@ impl Connection {
         names: impl Iterator<Item = (&'a File, Vec<u8>)>,
         access: OpenAccess,
     ) -> Result<(Self, Vec<File>), CallFailure> {
-        let mut control = Control::over(self);
+        let mut control = Control::new(self);
         let opened = names
             .into_iter()
             .map(|(dir, name)| control.open_file(dir, &name, access))
@@ -64,7 +64,7 @@ fn join_connection(
     let client = match &options.identity {
         None => Arc::clone(of_mount),
         Some(identity) => {
-            let size = SessionSize::of_one(options.slots.min(CALLS_MAX));
+            let size = SessionSize::for_one_connection(options.slots.min(CALLS_MAX));
             let counters = Arc::clone(of_mount.delegations().counters());
             let client = Client4::introduce(control, &identity.machine_name, size, counters)?;
             let client = Arc::new(client);

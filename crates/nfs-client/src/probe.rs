@@ -22,8 +22,8 @@ use std::thread::ScopedJoinHandle;
 use nfs_proto::{ProtocolVersion, RpcError, Status, mount3, nfs3};
 
 pub use data::{
-    Answer, Export, Flavor, Limits, Mounted, NoAnswer, Probe, Registration, ReservedPort,
-    RoundTrip, Service, Tried, V4Root,
+    Answer, Export, Flavor, Limits, MountEntry, NoAnswer, Probe, Registration, ReservedPort,
+    RoundTrip, Service, TriedVersion, V4Root,
 };
 pub use options::ProbeOptions;
 
@@ -63,9 +63,9 @@ impl Probe {
         let places = Addresses::new(options, portmapper, &rpcbind, &portmap);
         let (mut nfs, mut mount) = services::find_services(&places, options);
         let mut liveness = if nfs.iter().any(|service| service.null.is_ok()) {
-            Liveness::of(&nfs, nfs3::PROGRAM, options)
+            Liveness::new(&nfs, nfs3::PROGRAM, options)
         } else {
-            Liveness::of(&mount, mount3::PROGRAM, options)
+            Liveness::new(&mount, mount3::PROGRAM, options)
         };
         services::measure_services(&mut nfs, nfs3::PROGRAM, options, &mut liveness);
         services::measure_services(&mut mount, mount3::PROGRAM, options, &mut liveness);

@@ -9,7 +9,7 @@ use nfs_proto::client::ProtocolVersion;
 use nfs_proto::{CallError, RpcError, Status, StreamError, mount1, mount3, nfs3, portmap};
 
 pub(crate) use crate::error::MOUNT;
-use crate::error::{CallFailure, MountError, Silence};
+use crate::error::{CallFailure, MissingAnswer, MountError};
 use crate::options::MountOptions;
 use crate::transport::refuses_certificate;
 
@@ -34,7 +34,7 @@ pub(crate) fn explain(
     failure: CallFailure,
 ) -> MountError {
     match failure {
-        CallFailure::TimedOut { server, timeout, silence: Silence::Nothing, .. } => {
+        CallFailure::TimedOut { server, timeout, silence: MissingAnswer::Nothing, .. } => {
             MountError::NoAnswer { service, server, timeout }
         }
         CallFailure::Interrupted { server, why, .. } => {

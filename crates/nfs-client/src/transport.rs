@@ -15,11 +15,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 pub(crate) use open::{
-    Attempt, Opening, Route, begin_opening, connect_socket, continue_opening, open_transport,
+    Opening, Route, SocketAttempt, begin_opening, connect_socket, continue_opening, open_transport,
 };
 pub use tcp_counters::{TcpCounters, TcpMeter};
-pub(crate) use tls::{Refused, TlsStream, offers_starttls, refuses_certificate};
 pub use tls::{Tls, TlsOptions};
+pub(crate) use tls::{TlsFailure, TlsStream, offers_starttls, refuses_certificate};
 
 /// A connected socket.
 #[derive(Debug)]

@@ -345,7 +345,7 @@ fn explains_how_versions_were_tried() {
     let server = start(ServerConfig { versions, udp: false, ..ServerConfig::default() });
     let probe = Probe::run(&quick(server.address())).unwrap();
     let reported: Vec<_> = probe
-        .tried()
+        .tried_versions()
         .into_iter()
         .map(|one| (one.version.name(), one.call, one.outcome, one.spoken))
         .collect();

@@ -13,7 +13,7 @@ use nfs_client::proto::nfs4::{
     self, Attributes, ChannelAttributes, ClientId, Compound, CompoundReply, GssInfo, List,
     NewEntry, Op, OpOk, ReplyBuilder, SecurityFlavor, SessionId, StateProtectionReply,
 };
-use nfs_client::proto::program::{Call, Offered, Reply};
+use nfs_client::proto::program::{Call, OfferedPrograms, Reply};
 use nfs_client::proto::server::{Session, encode_reply};
 use nfs_client::proto::xdr::Reader;
 use nfs_client::proto::{ProtocolVersion, Status};
@@ -45,7 +45,7 @@ fn start_mortal(minors: &'static [u32], nulls: i64) -> SocketAddr {
 }
 
 fn serve(mut stream: TcpStream, minors: &[u32], life: &AtomicI64) {
-    let mut session = Session::new(Offered { nfs4: true, ..Offered::NONE });
+    let mut session = Session::new(OfferedPrograms { nfs4: true, ..OfferedPrograms::NONE });
     let mut out = Vec::new();
     while let Ok(len @ 1..) = stream.read(session.free_space(1)) {
         session.mark_filled(len);

@@ -30,7 +30,7 @@ fn options(server: &Server, version: ProtocolVersion, trusted: Option<PathBuf>) 
         port,
         mount_port: port,
         version,
-        tls: Some(Tls::trusting(trusted)),
+        tls: Some(Tls::with_authorities(trusted)),
         ..MountOptions::new("localhost", "/export")
     }
 }

@@ -35,5 +35,5 @@ pub use resume::is_unbound;
 pub use session::Session;
 pub use types::{
     Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadWant, Pending, Recall, Retry,
-    SessionSlot, SlotShare, StartError, UdpWindow, Wanted,
+    SessionSlot, SlotShare, StartError, UdpWindow, WantedDelegation,
 };

@@ -1,7 +1,7 @@
 //! The programs of this crate behind one call and one reply type.
 //!
-//! [`Call`] is a call of any program and procedure, and [`Reply`] is a server's answer. [`Offered`]
-//! lists the programs of a server, and so how it refuses all others.
+//! [`Call`] is a call of any program and procedure, and [`Reply`] is a server's answer.
+//! [`OfferedPrograms`] lists the programs of a server, and so how it refuses all others.
 
 use crate::error::DecodeError;
 use crate::rpc::ProcedureId;
@@ -63,7 +63,7 @@ impl<'a> Call<'a> {
     /// The [`RpcError`] to answer with: unknown program, version or procedure, or bad arguments.
     #[inline]
     pub fn decode(
-        offered: Offered,
+        offered: OfferedPrograms,
         id: ProcedureId,
         arguments: Reader<'a>,
     ) -> Result<Self, RpcError> {
@@ -120,7 +120,7 @@ impl<'a> Call<'a> {
 /// The programs that a server offers on one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one switch for each version of a program")]
-pub struct Offered {
+pub struct OfferedPrograms {
     /// NFS version 2.
     pub nfs2: bool,
     /// NFS version 3.
@@ -137,7 +137,7 @@ pub struct Offered {
     pub rpcbind: bool,
 }
 
-impl Offered {
+impl OfferedPrograms {
     /// All programs on one port.
     pub const ALL: Self = Self {
         nfs2: true,
@@ -244,7 +244,7 @@ fn map<C, T>(
 mod tests {
     use super::*;
 
-    fn refusal(offered: Offered, program: u32, version: u32) -> Option<(u32, u32)> {
+    fn refusal(offered: OfferedPrograms, program: u32, version: u32) -> Option<(u32, u32)> {
         match offered.check(program, version) {
             Err(RpcError::ProgramMismatch { low, high }) => Some((low, high)),
             Err(RpcError::ProgramUnavailable) => None,
@@ -257,26 +257,29 @@ mod tests {
         let nfs = nfs3::PROGRAM;
         let mount = mount3::PROGRAM;
         let portmap = portmap::PROGRAM;
-        assert_eq!(refusal(Offered::ALL, nfs, 5).map(|range| range.0), Some(2));
-        assert_eq!(refusal(Offered::ALL, mount, 2), Some((1, 3)));
-        assert_eq!(refusal(Offered::ALL, portmap, 5), Some((2, 4)));
-        let only_3 = Offered { nfs3: true, portmap: true, ..Offered::NONE };
+        assert_eq!(refusal(OfferedPrograms::ALL, nfs, 5).map(|range| range.0), Some(2));
+        assert_eq!(refusal(OfferedPrograms::ALL, mount, 2), Some((1, 3)));
+        assert_eq!(refusal(OfferedPrograms::ALL, portmap, 5), Some((2, 4)));
+        let only_3 = OfferedPrograms { nfs3: true, portmap: true, ..OfferedPrograms::NONE };
         assert_eq!(refusal(only_3, nfs, 2), Some((3, 3)));
         assert_eq!(refusal(only_3, portmap, 4), Some((2, 2)));
         assert_eq!(refusal(only_3, mount, 3), None);
-        assert_eq!(refusal(Offered::ALL, 4711, 1), None);
+        assert_eq!(refusal(OfferedPrograms::ALL, 4711, 1), None);
     }
 
     #[test]
     fn what_is_offered_is_found() {
-        for (program, version, _) in Offered::ALL.table() {
-            assert_eq!(Offered::ALL.check(program, version), Ok(()));
-            let call =
-                Call::decode(Offered::ALL, ProcedureId::null(program, version), Reader::new(&[]));
+        for (program, version, _) in OfferedPrograms::ALL.table() {
+            assert_eq!(OfferedPrograms::ALL.check(program, version), Ok(()));
+            let call = Call::decode(
+                OfferedPrograms::ALL,
+                ProcedureId::null(program, version),
+                Reader::new(&[]),
+            );
             let call = call.expect("every program has NULL");
             assert_eq!(call.procedure_id(), ProcedureId::null(program, version));
             let none = Call::decode(
-                Offered::ALL,
+                OfferedPrograms::ALL,
                 ProcedureId::new(program, version, 99),
                 Reader::new(&[]),
             );

@@ -9,7 +9,7 @@ use crate::error::{DecodeError, StreamError};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::nfs2;
 use crate::nfs3::{self, Fattr};
-use crate::program::{Call, Offered, Reply};
+use crate::program::{Call, OfferedPrograms, Reply};
 use crate::record::{self, Inbox};
 use crate::rpc::ProcedureId;
 use crate::rpc::{
@@ -49,7 +49,7 @@ pub enum Message<'a> {
 ///
 /// A call as a client encodes it, and how a server answers:
 /// ```
-/// use nfs_proto::program::{Call, Offered};
+/// use nfs_proto::program::{Call, OfferedPrograms};
 /// use nfs_proto::rpc::{CallHeader, Credential, RPC_VERSION};
 /// use nfs_proto::server::{Session, encode_nfs3_reply};
 /// use nfs_proto::xdr::Writer;
@@ -68,7 +68,7 @@ pub enum Message<'a> {
 /// header.encode(&mut Writer::new(&mut sent));
 /// record::end(&mut sent, mark, 0);
 ///
-/// let mut session = Session::new(Offered::ALL);
+/// let mut session = Session::new(OfferedPrograms::ALL);
 /// session.handle_input(&sent);
 /// let mut answer = Vec::new();
 /// let request = session.next_request(&mut answer)?.expect("the call is complete");
@@ -80,17 +80,17 @@ pub enum Message<'a> {
 #[derive(Debug)]
 pub struct Session {
     inbox: Inbox,
-    offered: Offered,
+    offered: OfferedPrograms,
 }
 
 impl Session {
     /// Creates a session that offers these programs.
-    pub fn new(offered: Offered) -> Self {
+    pub fn new(offered: OfferedPrograms) -> Self {
         Self::with_record_limit(offered, RECORD_BYTES_MAX)
     }
 
     /// Creates a session that closes the connection on records above `record_bytes_max` bytes.
-    pub fn with_record_limit(offered: Offered, record_bytes_max: usize) -> Self {
+    pub fn with_record_limit(offered: OfferedPrograms, record_bytes_max: usize) -> Self {
         Self { inbox: Inbox::without_buffer(record_bytes_max), offered }
     }
 
@@ -185,7 +185,7 @@ impl Session {
 /// # Errors
 /// [`DecodeError`] if it is not a call, so that there is nothing to answer.
 #[inline]
-pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, DecodeError> {
+pub fn decode_request(record: &[u8], offered: OfferedPrograms) -> Result<Request<'_>, DecodeError> {
     let mut reader = Reader::new(record);
     let header = CallHeader::decode(&mut reader)?;
     let xid = header.xid;

@@ -331,8 +331,8 @@ impl Status {
     }
 
     /// Returns a value that prints the name in `version` and the number.
-    pub const fn spoken(self, version: ProtocolVersion) -> Spoken {
-        Spoken { status: self, version }
+    pub const fn in_version(self, version: ProtocolVersion) -> VersionedStatus {
+        VersionedStatus { status: self, version }
     }
 }
 
@@ -344,14 +344,14 @@ impl std::fmt::Display for Status {
 
 /// A status with the version it was received in, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spoken {
+pub struct VersionedStatus {
     /// Status of the answer.
     pub status: Status,
     /// The version whose names are used.
     pub version: ProtocolVersion,
 }
 
-impl std::fmt::Display for Spoken {
+impl std::fmt::Display for VersionedStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.status.name_in(self.version), self.status.number())
     }
@@ -415,7 +415,7 @@ impl<'a, T: Wire<'a>> Wire<'a> for Result<T, Status> {
 pub enum CallError {
     /// The server answered with an NFS error.
     #[error("the server answered {0}")]
-    Status(Spoken),
+    Status(VersionedStatus),
     /// The call failed at the RPC level.
     #[error(transparent)]
     Rpc(RpcError),
@@ -467,8 +467,11 @@ mod tests {
         assert_eq!(Status::DELAY.name_in(ProtocolVersion::V4_0), "NFS4ERR_DELAY");
         assert_eq!(Status::Jukebox.name(), "NFS3ERR_JUKEBOX");
         assert_eq!(Status::Grace.to_string(), "NFS4ERR_GRACE (10013)");
-        assert_eq!(Status::WFlush.spoken(ProtocolVersion::V2).to_string(), "NFSERR_WFLUSH (99)");
-        let unknown = Status::Other(4711).spoken(ProtocolVersion::V4_2).to_string();
+        assert_eq!(
+            Status::WFlush.in_version(ProtocolVersion::V2).to_string(),
+            "NFSERR_WFLUSH (99)"
+        );
+        let unknown = Status::Other(4711).in_version(ProtocolVersion::V4_2).to_string();
         assert_eq!(unknown, "NFS4ERR_(unknown) (4711)");
     }
 }

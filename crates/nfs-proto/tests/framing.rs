@@ -7,7 +7,7 @@ use common::{fattr, file};
 use nfs_proto::client::{Config, File, Operation, Outcome, PayloadMode, ProtocolVersion, Session};
 use nfs_proto::limits::{EMPTY_FRAGMENTS_MAX, RECORD_BYTES_MAX};
 use nfs_proto::nfs3::Status;
-use nfs_proto::program::Offered;
+use nfs_proto::program::OfferedPrograms;
 use nfs_proto::record::{Inbox, Mark, append_fragmented};
 use nfs_proto::rpc::{Credential, RpcError};
 use nfs_proto::{CallError, DecodeError, StreamError, server};
@@ -373,7 +373,7 @@ fn failed_reads_and_refusals_are_typed() {
     feed(&mut session, &out, false);
     assert_eq!(
         session.poll_event().unwrap().result,
-        Err(CallError::Status(Status::Stale.spoken(ProtocolVersion::V3)))
+        Err(CallError::Status(Status::Stale.in_version(ProtocolVersion::V3)))
     );
 
     for refusal in [RpcError::ProgramMismatch { low: 4, high: 4 }, RpcError::Authentication(5)] {
@@ -416,7 +416,7 @@ fn answers_calls_below_programs() {
         (header, RpcError::GarbageArguments),
         (CallHeader { rpc_version: 3, ..header }, RpcError::RpcMismatch { low: 2, high: 2 }),
     ];
-    let offered = Offered { nfs3: true, ..Offered::NONE };
+    let offered = OfferedPrograms { nfs3: true, ..OfferedPrograms::NONE };
     for (header, refusal) in cases {
         let mut server = server::Session::new(offered);
         let mut record = Vec::new();
@@ -432,7 +432,7 @@ fn answers_calls_below_programs() {
 
 #[test]
 fn closes_on_invalid_call() {
-    let mut server = server::Session::new(Offered::ALL);
+    let mut server = server::Session::new(OfferedPrograms::ALL);
     server.handle_input(&framed(&read_reply(1, b"x"), 100));
     let error = server.next_request(&mut Vec::new()).unwrap_err();
     let value = DecodeError::BadValue { what: "RPC message type", value: 1 };

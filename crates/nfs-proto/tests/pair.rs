@@ -15,7 +15,7 @@ use nfs_proto::client::{
     ProtocolVersion, Session, StartError,
 };
 use nfs_proto::nfs3::{self, Call, ReadOk, Reply, StableHow, Status, Verifier, WccData, WriteOk};
-use nfs_proto::program::{self, Offered};
+use nfs_proto::program::{self, OfferedPrograms};
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
 use nfs_proto::{record, server};
 
@@ -110,7 +110,7 @@ impl Pair {
             now_ns: 0,
             pool: content(0, 4 * PAYLOAD_MAX as usize),
             client: Session::new(&config),
-            server: server::Session::new(Offered::ALL),
+            server: server::Session::new(OfferedPrograms::ALL),
             to_server: Pipe::default(),
             to_client: Pipe::default(),
             held: Vec::new(),
@@ -298,7 +298,7 @@ fn check_event(event: &Event<'_>, expected: Expected, now_ns: u64) {
         Expected::Missing => {
             assert_eq!(
                 event.result,
-                Err(CallError::Status(Status::NoEnt.spoken(ProtocolVersion::V3)))
+                Err(CallError::Status(Status::NoEnt.in_version(ProtocolVersion::V3)))
             );
         }
     }

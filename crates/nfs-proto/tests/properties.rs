@@ -7,7 +7,7 @@ use nfs_proto::nfs3::{
     Call, CreateHow, Fattr, FileHandle, FileType, Object, Procedure, ReadOk, Reply, Sattr, SetTime,
     StableHow, Status, Time, Verifier, WccAttr, WccData, WriteOk,
 };
-use nfs_proto::program::Offered;
+use nfs_proto::program::OfferedPrograms;
 use nfs_proto::rpc::Credential;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{mount3, portmap, server};
@@ -112,7 +112,7 @@ fn decode_all(bytes: &[u8]) {
     });
     let _ = mount3::Reply::decode_dump(Reader::new(bytes), |_| {});
     let _ = portmap::Reply::decode_dump(Reader::new(bytes), |_| {});
-    let _ = server::decode_request(bytes, Offered::ALL);
+    let _ = server::decode_request(bytes, OfferedPrograms::ALL);
 }
 
 /// Feeds a stream to a client with a READ and a GETATTR in flight, in pieces.
@@ -252,7 +252,7 @@ proptest! {
             damaged[at] = value;
         }
         feed_client(&damaged, piece);
-        let mut server = server::Session::new(Offered::ALL);
+        let mut server = server::Session::new(OfferedPrograms::ALL);
         server.handle_input(&damaged);
         while let Ok(Some(_)) = server.next_request(&mut Vec::new()) {}
     }

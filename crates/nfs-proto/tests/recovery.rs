@@ -9,7 +9,7 @@ use nfs_proto::client::{
     Retry, Session, UdpWindow,
 };
 use nfs_proto::nfs3::{Call, CreateHow, Procedure, ReadOk, Reply, Sattr, Status};
-use nfs_proto::program::{self, Offered};
+use nfs_proto::program::{self, OfferedPrograms};
 use nfs_proto::rpc::CallHeader;
 use nfs_proto::xdr::Reader;
 use nfs_proto::{CallError, server};
@@ -191,7 +191,7 @@ fn messages(session: &mut Session) -> Vec<(u32, Procedure)> {
         stream.extend_from_slice(bytes);
     }
     session.sent(6, stream.len());
-    let mut server = server::Session::new(Offered::ALL);
+    let mut server = server::Session::new(OfferedPrograms::ALL);
     server.handle_input(&stream);
     let mut seen = Vec::new();
     while let Some(request) = server.next_request(&mut Vec::new()).unwrap() {

@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::mailbox::{Mailbox, Order};
+use crate::mailbox::{LoopOrder, Mailbox};
 use crate::sync;
 
 /// See the module.
@@ -40,7 +40,7 @@ impl CallbackLine {
         let xid = calls.last_xid;
         calls.waiting.push((xid, session));
         drop(calls);
-        self.mailbox.send(Order::CallBack(self.token, encode(xid)));
+        self.mailbox.send(LoopOrder::CallBack(self.token, encode(xid)));
         xid
     }
 

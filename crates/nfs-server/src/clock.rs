@@ -1,7 +1,7 @@
 //! The one place where the server reads a clock.
 //!
-//! File times come from `ServerConfig::clock`, whose default is [`wall`]; timers of planned faults
-//! run on [`monotonic_ns`]; [`new_boot_id`] makes each server start distinct.
+//! File times come from `ServerConfig::clock`, whose default is [`wall_time`]; timers of planned
+//! faults run on [`monotonic_ns`]; [`new_boot_id`] makes each server start distinct.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
 /// Current time of day.
-pub fn wall() -> FileTime {
+pub fn wall_time() -> FileTime {
     let time = clock_gettime(ClockId::Realtime);
     FileTime(nanoseconds(time.tv_sec, time.tv_nsec))
 }
@@ -37,7 +37,7 @@ pub fn timespec(time_ns: u64) -> Timespec {
 pub fn new_boot_id() -> u64 {
     let count = STARTS.fetch_add(1, Ordering::Relaxed);
     let process = u64::from(std::process::id());
-    mix(wall().0 ^ process.rotate_left(40) ^ count.rotate_left(56))
+    mix(wall_time().0 ^ process.rotate_left(40) ^ count.rotate_left(56))
 }
 
 /// Spreads a number over all 64 bits. **Source:** SplitMix64, Steele, Lea and Flood 2014.

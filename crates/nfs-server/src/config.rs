@@ -157,7 +157,7 @@ impl Default for ServerConfig {
             directory_bytes_preferred: 1 << 20,
             congestion_control: None,
             faults: FaultPlan::default(),
-            clock: clock::wall,
+            clock: clock::wall_time,
         }
     }
 }

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use crate::callback_line::CallbackLine;
 use crate::channel::Channel;
 use crate::delay::{ReplyTarget, Task};
-use crate::dispatch::{Handled, handle_request};
+use crate::dispatch::{RequestOutcome, handle_request};
 use crate::fault::{FaultKind, FaultState};
 use crate::held_memory::HeldMemory;
 use crate::limits::{
@@ -34,7 +34,7 @@ use crate::service::Service;
 
 /// The connection is over; its owner drops it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Closed;
+pub(crate) struct ConnectionClosed;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,9 +143,9 @@ impl Connection {
         &mut self,
         ready: EventFlags,
         resources: &mut Resources,
-    ) -> Result<(), Closed> {
+    ) -> Result<(), ConnectionClosed> {
         if ready.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP) {
-            return Err(Closed);
+            return Err(ConnectionClosed);
         }
         // Output first: it frees room in the outbox, and without room no input is read.
         self.borrow_outbox(resources);
@@ -178,7 +178,7 @@ impl Connection {
 
     /// Continues if there is now room for the long call it is waiting with; returns whether there
     /// is.
-    pub(crate) fn resume(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
+    pub(crate) fn resume(&mut self, resources: &mut Resources) -> Result<bool, ConnectionClosed> {
         if !self.memory.is_waiting() {
             return Ok(true);
         }
@@ -205,7 +205,7 @@ impl Connection {
         &mut self,
         reply: Outbox,
         resources: &mut Resources,
-    ) -> Result<(), Closed> {
+    ) -> Result<(), ConnectionClosed> {
         self.delayed_bytes -= reply.bytes();
         self.delayed_heads -= reply.head_capacity();
         self.borrow_outbox(resources);
@@ -222,7 +222,7 @@ impl Connection {
         &mut self,
         call: &[u8],
         resources: &mut Resources,
-    ) -> Result<(), Closed> {
+    ) -> Result<(), ConnectionClosed> {
         if self.phase != Phase::Open {
             return Ok(());
         }
@@ -235,7 +235,10 @@ impl Connection {
     }
 
     /// Sends the next chunk of the trickled replies.
-    pub(crate) fn send_trickle(&mut self, resources: &mut Resources) -> Result<(), Closed> {
+    pub(crate) fn send_trickle(
+        &mut self,
+        resources: &mut Resources,
+    ) -> Result<(), ConnectionClosed> {
         let Some(bytes_per_s) = resources.service.shared.faults.trickle_bytes_per_s else {
             return Ok(());
         };
@@ -274,7 +277,7 @@ impl Connection {
 
     /// Handles the passing of time: a connection that has been idle for long may be closed by a
     /// planned fault, and one that leaves a record half sent or replies unread is closed.
-    pub(crate) fn check_timeouts(&mut self, service: &Service) -> Result<(), Closed> {
+    pub(crate) fn check_timeouts(&mut self, service: &Service) -> Result<(), ConnectionClosed> {
         let Activity { called, sent, .. } = self.activity;
         // Two things end a connection that holds memory for a passive peer: a record that was
         // started and is not continued, and replies that are not received. A peer that does either
@@ -303,12 +306,12 @@ impl Connection {
                 return Err(refuse_memory(service));
             }
             service.counters.stalled_records.add(1);
-            return Err(Closed);
+            return Err(ConnectionClosed);
         }
         let idle_max_ns = shared.faults.close_idle_after_ns.unwrap_or(u64::MAX);
         if lasted_ns(self.activity.idle_sweeps) >= idle_max_ns {
             service.counters.fault(FaultKind::CloseIdle);
-            return Err(Closed);
+            return Err(ConnectionClosed);
         }
         Ok(())
     }
@@ -328,7 +331,7 @@ impl Connection {
     }
 
     /// Returns buffers that are not needed until the next turn, and charges what is kept.
-    fn return_buffers(&mut self, resources: &mut Resources) -> Result<(), Closed> {
+    fn return_buffers(&mut self, resources: &mut Resources) -> Result<(), ConnectionClosed> {
         if self.outbox.bytes() == 0 {
             resources.return_outbox(&mut self.outbox);
         }
@@ -392,13 +395,13 @@ impl Connection {
         self.outbox.bytes() > 0 || self.channel.has_output()
     }
 
-    fn check_end(&self) -> Result<(), Closed> {
+    fn check_end(&self) -> Result<(), ConnectionClosed> {
         let idle = !self.has_unsent() && self.delayed_bytes == 0;
-        if self.phase == Phase::Ending && idle { Err(Closed) } else { Ok(()) }
+        if self.phase == Phase::Ending && idle { Err(ConnectionClosed) } else { Ok(()) }
     }
 
     /// Receives once; returns true if the socket may hold more.
-    fn receive_bytes(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
+    fn receive_bytes(&mut self, resources: &mut Resources) -> Result<bool, ConnectionClosed> {
         if let Some(raw) = &mut self.raw {
             if raw.needs_buffer() {
                 raw.adopt_buffer(resources.lend_buffer());
@@ -445,7 +448,7 @@ impl Connection {
         &mut self,
         received: Result<usize, Errno>,
         space_bytes: usize,
-    ) -> Result<bool, Closed> {
+    ) -> Result<bool, ConnectionClosed> {
         match received {
             Ok(0) => {
                 // A half-closed peer still reads: send its replies before closing the socket.
@@ -457,12 +460,12 @@ impl Connection {
                 Ok(count == space_bytes)
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(_) => Err(Closed),
+            Err(_) => Err(ConnectionClosed),
         }
     }
 
     /// Answers received requests and sends, until input or room runs out.
-    fn answer_and_send(&mut self, resources: &mut Resources) -> Result<(), Closed> {
+    fn answer_and_send(&mut self, resources: &mut Resources) -> Result<(), ConnectionClosed> {
         loop {
             let all_answered = self.answer_received(resources)?;
             self.flush_outbox(&resources.service)?;
@@ -473,12 +476,12 @@ impl Connection {
     }
 
     /// Answers requests while there is room; returns true if none is left.
-    fn answer_received(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
+    fn answer_received(&mut self, resources: &mut Resources) -> Result<bool, ConnectionClosed> {
         if let Some(raw) = &mut self.raw {
             self.activity.called = true;
             let Ok(all_answered) = raw.answer_frames(&mut self.outbox) else {
                 resources.service.counters.broken_streams.add(1);
-                return Err(Closed);
+                return Err(ConnectionClosed);
             };
             return Ok(all_answered);
         }
@@ -504,7 +507,7 @@ impl Connection {
                 // Not RPC at all, or a reply to a call that was never made.
                 Ok(Some(Message::Reply(_))) | Err(_) => {
                     resources.service.counters.broken_streams.add(1);
-                    return Err(Closed);
+                    return Err(ConnectionClosed);
                 }
             };
             self.activity.called = true;
@@ -532,17 +535,17 @@ impl Connection {
     }
 
     /// Applies planned faults to a reply and queues it.
-    fn queue_handled(&mut self, handled: Handled, resources: &mut Resources) {
+    fn queue_handled(&mut self, handled: RequestOutcome, resources: &mut Resources) {
         let (reply, hold_ns, twice) = match handled {
-            Handled::Reply { reply, hold_ns, twice, closes } => {
+            RequestOutcome::Reply { reply, hold_ns, twice, closes } => {
                 if closes {
                     self.phase = Phase::Ending;
                 }
                 (reply, hold_ns, twice)
             }
-            Handled::Silence => return,
-            Handled::Hang => return self.phase = Phase::Hung,
-            Handled::Close => return self.phase = Phase::Ending,
+            RequestOutcome::Silence => return,
+            RequestOutcome::Hang => return self.phase = Phase::Hung,
+            RequestOutcome::Close => return self.phase = Phase::Ending,
         };
         if twice {
             self.hold_or_queue(reply.clone(), hold_ns, resources);
@@ -564,7 +567,7 @@ impl Connection {
     }
 
     /// Sends until the queue is empty or the socket takes no more.
-    fn flush_outbox(&mut self, service: &Service) -> Result<(), Closed> {
+    fn flush_outbox(&mut self, service: &Service) -> Result<(), ConnectionClosed> {
         while self.has_unsent() {
             let mut vectors = [IoSlice::new(&[]); VECTORS_MAX];
             let count = self.outbox.vectors(&mut vectors);
@@ -575,22 +578,22 @@ impl Connection {
                 }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => {}
-                Err(_) => return Err(Closed),
+                Err(_) => return Err(ConnectionClosed),
             }
         }
         if self.phase == Phase::Securing { self.begin_tls(service) } else { Ok(()) }
     }
 
     /// Starts TLS, now that the reply that promises it has been sent.
-    fn begin_tls(&mut self, service: &Service) -> Result<(), Closed> {
+    fn begin_tls(&mut self, service: &Service) -> Result<(), ConnectionClosed> {
         // Bytes sent before the reply to the probe belong to no handshake (RFC 9289 section 4.1).
         if self.session.is_partial() {
             service.counters.tls_failures.add(1);
-            return Err(Closed);
+            return Err(ConnectionClosed);
         }
-        let Some(tls) = &service.shared.tls else { return Err(Closed) };
+        let Some(tls) = &service.shared.tls else { return Err(ConnectionClosed) };
         self.memory.add_tls().map_err(|_| refuse_memory(service))?;
-        self.channel.begin_tls(tls).map_err(|_| Closed)?;
+        self.channel.begin_tls(tls).map_err(|_| ConnectionClosed)?;
         self.origin.transport = Transport::Tls;
         self.phase = Phase::Open;
         Ok(())
@@ -598,9 +601,9 @@ impl Connection {
 }
 
 /// Counts a connection that is closed because memory ran out.
-fn refuse_memory(service: &Service) -> Closed {
+fn refuse_memory(service: &Service) -> ConnectionClosed {
     service.counters.connections_out_of_memory.add(1);
-    Closed
+    ConnectionClosed
 }
 
 /// Returns true if a request is the probe that starts TLS. **Source:** RFC 9289 section 4.1.

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use crate::clock::monotonic_ns;
-use crate::mailbox::{Mailbox, Order};
+use crate::mailbox::{LoopOrder, Mailbox};
 use crate::service::Shared;
 use crate::sync;
 
@@ -29,7 +29,7 @@ impl Controls {
     pub(crate) fn stall(&self, duration_ns: u64) {
         let until_ns = monotonic_ns().saturating_add(duration_ns);
         for mailbox in &self.mailboxes {
-            mailbox.send(Order::StallUntil(until_ns));
+            mailbox.send(LoopOrder::StallUntil(until_ns));
         }
     }
 
@@ -41,7 +41,7 @@ impl Controls {
         for mailbox in &self.mailboxes {
             let (hold, released) = mpsc::channel();
             held.push(hold);
-            mailbox.send(Order::Restart(closed.clone(), released));
+            mailbox.send(LoopOrder::Restart(closed.clone(), released));
         }
         drop(closed);
         // Each loop holds a clone of `closed` and drops it when its connections are closed; the

@@ -12,14 +12,14 @@ use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
 
 use nfs_proto::limits::MARK_BYTES;
-use nfs_proto::program::Offered;
+use nfs_proto::program::OfferedPrograms;
 use nfs_proto::server::{decode_request, encode_refusal};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr};
 
 use crate::delay::{ReplyTarget, Task};
-use crate::dispatch::{Handled, handle_request};
+use crate::dispatch::{RequestOutcome, handle_request};
 use crate::fault::FaultState;
 use crate::fs::Charge;
 use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAMS_PER_TURN, OUTBOX_BYTES_MAX, VECTORS_MAX};
@@ -36,7 +36,7 @@ pub(crate) struct Datagrams {
     /// Events registered with epoll.
     pub(crate) interest: EventFlags,
     token: u64,
-    offered: Offered,
+    offered: OfferedPrograms,
     faults: Option<Box<FaultState>>,
     buffer: Vec<u8>,
     queue: VecDeque<(SocketAddr, Outbox)>,
@@ -51,7 +51,7 @@ impl Datagrams {
     /// Takes over a bound socket.
     pub(crate) fn new(
         socket: UdpSocket,
-        offered: Offered,
+        offered: OfferedPrograms,
         token: u64,
         memory: &Memory,
         faults: Option<Box<FaultState>>,
@@ -154,7 +154,7 @@ impl Datagrams {
         let mut twice = false;
         if self.faults.is_none() {
             resources.service.answer(&request, &origin, &mut reply);
-        } else if let Handled::Reply { reply: answer, hold_ns: hold, twice: again, .. } =
+        } else if let RequestOutcome::Reply { reply: answer, hold_ns: hold, twice: again, .. } =
             handle_request(&mut resources.service, &mut self.faults, &request, &origin)
         {
             reply.append(answer);

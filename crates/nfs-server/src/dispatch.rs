@@ -6,14 +6,14 @@
 use nfs_proto::server::Request;
 
 use crate::clock::monotonic_ns;
-use crate::fault::{CallOutcome, CappedBytes, Damaged, FaultKind, FaultState, damage};
+use crate::fault::{CallOutcome, CappedBytes, DamagedReply, FaultKind, FaultState, damage};
 use crate::origin::Origin;
 use crate::outbox::Outbox;
 use crate::service::Service;
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub(crate) enum Handled {
+pub(crate) enum RequestOutcome {
     /// It is answered.
     Reply {
         reply: Outbox,
@@ -38,21 +38,21 @@ pub(crate) fn handle_request(
     faults: &mut Option<Box<FaultState>>,
     request: &Request<'_>,
     origin: &Origin,
-) -> Handled {
+) -> RequestOutcome {
     let Some(state) = faults else {
         let mut reply = Outbox::default();
         service.answer(request, origin, &mut reply);
-        return Handled::Reply { reply, hold_ns: 0, twice: false, closes: false };
+        return RequestOutcome::Reply { reply, hold_ns: 0, twice: false, closes: false };
     };
     let (drop, delay_ns, twice) = match state.begin_call(&service.shared.faults) {
         CallOutcome::Execute { drop, delay_ns, duplicate } => (drop, delay_ns, duplicate),
         CallOutcome::Hang => {
             service.counters.fault(FaultKind::Hang);
-            return Handled::Hang;
+            return RequestOutcome::Hang;
         }
         CallOutcome::Close => {
             service.counters.fault(FaultKind::Close);
-            return Handled::Close;
+            return RequestOutcome::Close;
         }
     };
     // The payload counters belong to this thread, so their growth is the payload of this call.
@@ -66,10 +66,10 @@ pub(crate) fn handle_request(
     let counters = &service.counters;
     if drop {
         counters.fault(FaultKind::Drop);
-        return Handled::Silence;
+        return RequestOutcome::Silence;
     }
     if reply.bytes() == 0 {
-        return Handled::Silence;
+        return RequestOutcome::Silence;
     }
     let payload = payload_bytes(service) - payload_before;
     let pipe_ns =
@@ -93,14 +93,14 @@ pub(crate) fn handle_request(
         service.hold_repeats(hold_ns);
     }
     let plan = service.shared.faults.damage;
-    let Damaged { reply, struck, closes } = match faults {
+    let DamagedReply { reply, struck, closes } = match faults {
         Some(state) => damage(&plan, state, reply, origin.transport),
-        None => Damaged { reply, struck: None, closes: false },
+        None => DamagedReply { reply, struck: None, closes: false },
     };
     if let Some(kind) = struck {
         service.counters.fault(kind);
     }
-    Handled::Reply { reply, hold_ns, twice, closes }
+    RequestOutcome::Reply { reply, hold_ns, twice, closes }
 }
 
 /// Payload of READ and WRITE so far, in bytes.

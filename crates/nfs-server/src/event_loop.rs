@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nfs_proto::program::Offered;
+use nfs_proto::program::OfferedPrograms;
 use nfs_proto::server::Session;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -21,13 +21,13 @@ use rustix::io::Errno;
 use crate::callback_line::CallbackLine;
 use crate::channel::Channel;
 use crate::clock::{monotonic_ns, timespec};
-use crate::connection::{Closed, Connection};
+use crate::connection::{Connection, ConnectionClosed};
 use crate::datagrams::Datagrams;
 use crate::delay::{ReplyTarget, Task};
 use crate::fault::FaultKind;
 use crate::held_memory::HeldMemory;
 use crate::limits::{EVENTS_MAX, LISTENERS_MAX, ROOM_RETRY_NS};
-use crate::mailbox::{Loops, Mailbox, NewConnection, Order};
+use crate::mailbox::{EventLoops, LoopOrder, Mailbox, NewConnection};
 use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
 use crate::resources::Resources;
@@ -45,19 +45,19 @@ const TOKEN_CONNECTION: u64 = TOKEN_DATAGRAMS + LISTENERS_MAX as u64;
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) socket: TcpListener,
-    pub(crate) offered: Offered,
+    pub(crate) offered: OfferedPrograms,
 }
 
 /// The sockets a loop starts with.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     pub(crate) listeners: Vec<Listener>,
-    pub(crate) datagrams: Vec<(UdpSocket, Offered)>,
+    pub(crate) datagrams: Vec<(UdpSocket, OfferedPrograms)>,
 }
 
 /// Which of the connections waiting for memory get to try again.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum RetriedConnections {
     /// The first ones, until one finds no memory.
     Front,
     All,
@@ -68,7 +68,7 @@ enum Asked {
 pub(crate) struct EventLoop {
     index: usize,
     epoll: OwnedFd,
-    loops: Arc<Loops>,
+    loops: Arc<EventLoops>,
     listeners: Vec<Listener>,
     datagrams: Vec<Datagrams>,
     connections: Slots<Connection>,
@@ -86,7 +86,7 @@ impl EventLoop {
     /// Prepares loop `index`; only the first gets listeners.
     pub(crate) fn new(
         index: usize,
-        loops: Arc<Loops>,
+        loops: Arc<EventLoops>,
         sockets: Sockets,
         service: Service,
     ) -> io::Result<Self> {
@@ -148,7 +148,7 @@ impl EventLoop {
             for event in &events {
                 self.handle_event({ event.data }.u64(), event.flags, &mailbox);
             }
-            self.find_room(Asked::Front);
+            self.find_room(RetriedConnections::Front);
             // Any of the events may have added tasks, so the timer is set once, after all of them.
             self.resources.delays.arm_timer()?;
         }
@@ -171,7 +171,7 @@ impl EventLoop {
     fn run_connection(
         &mut self,
         token: u64,
-        act: impl FnOnce(&mut Connection, &mut Resources) -> Result<(), Closed>,
+        act: impl FnOnce(&mut Connection, &mut Resources) -> Result<(), ConnectionClosed>,
     ) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let mut outcome = act(connection, &mut self.resources);
@@ -181,8 +181,8 @@ impl EventLoop {
         if outcome.is_ok() && wanted != connection.interest {
             connection.interest = wanted;
             let data = EventData::new_u64(token);
-            outcome =
-                epoll::modify(&self.epoll, &connection.channel, data, wanted).map_err(|_| Closed);
+            outcome = epoll::modify(&self.epoll, &connection.channel, data, wanted)
+                .map_err(|_| ConnectionClosed);
         }
         if outcome.is_err() {
             if connection.has_delayed() {
@@ -197,7 +197,7 @@ impl EventLoop {
     /// Lets connections that wait for memory continue, as far as there is any: those at the front
     /// after each turn, and all of them now and then, since short calls need not wait for long
     /// ones.
-    fn find_room(&mut self, asked: Asked) {
+    fn find_room(&mut self, asked: RetriedConnections) {
         for _ in 0..self.resources.waiting.len() {
             let Some(token) = self.resources.waiting.pop_front() else { break };
             let mut is_there = true;
@@ -207,8 +207,8 @@ impl EventLoop {
             });
             match (is_there, asked) {
                 (true, _) => {}
-                (false, Asked::All) => self.resources.waiting.push_back(token),
-                (false, Asked::Front) => {
+                (false, RetriedConnections::All) => self.resources.waiting.push_back(token),
+                (false, RetriedConnections::Front) => {
                     self.resources.waiting.push_front(token);
                     break;
                 }
@@ -250,7 +250,7 @@ impl EventLoop {
                 Task::Sweep => self.close_timed_out(),
                 Task::FindRoom => {
                     self.finding_room = false;
-                    self.find_room(Asked::All);
+                    self.find_room(RetriedConnections::All);
                 }
             }
         }
@@ -318,7 +318,7 @@ impl EventLoop {
         self.spare = reserve_descriptor();
     }
 
-    fn assign_connection(&mut self, stream: TcpStream, peer: SocketAddr, offered: Offered) {
+    fn assign_connection(&mut self, stream: TcpStream, peer: SocketAddr, offered: OfferedPrograms) {
         let Service { shared, counters, .. } = &self.resources.service;
         if !shared.allowed.admits(peer.ip()) {
             return counters.peers_refused.add(1);
@@ -340,22 +340,22 @@ impl EventLoop {
         if target == self.index {
             self.add_connection(connection);
         } else {
-            self.loops.mailboxes[target].send(Order::Serve(connection));
+            self.loops.mailboxes[target].send(LoopOrder::Serve(connection));
         }
     }
 
     fn handle_orders(&mut self, mailbox: &Mailbox) {
         for order in mailbox.take() {
             match order {
-                Order::Serve(connection) => self.add_connection(connection),
-                Order::CallBack(token, call) => {
+                LoopOrder::Serve(connection) => self.add_connection(connection),
+                LoopOrder::CallBack(token, call) => {
                     self.run_connection(token, |it, resources| it.send_call(&call, resources));
                 }
-                Order::StallUntil(until_ns) => {
+                LoopOrder::StallUntil(until_ns) => {
                     self.stalled_until_ns = Some(until_ns);
                     self.count_event(FaultKind::Stall);
                 }
-                Order::Restart(closed, released) => {
+                LoopOrder::Restart(closed, released) => {
                     self.close_all();
                     self.count_event(FaultKind::Restart);
                     drop(closed);

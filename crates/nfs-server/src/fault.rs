@@ -23,7 +23,7 @@ pub use model::server_fault::{
 
 pub(crate) use self::bandwidth::Pipe;
 pub use self::damage::Damage;
-pub(crate) use self::damage::{Damaged, damage};
+pub(crate) use self::damage::{DamagedReply, damage};
 pub(crate) use self::state::{CallOutcome, CallPart, FaultState};
 
 /// The calls affected by a fault.

@@ -41,22 +41,22 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use self::block::ZEROS;
-pub use self::block::{BLOCK_BYTES, Piece};
+pub use self::block::{BLOCK_BYTES, DataPiece};
 pub use self::content::{ReadSpan, StoreMode};
-pub use self::create::{Created, NewObject};
+pub use self::create::{CreatedObject, NewObject};
 pub use self::data::{ExtentsRead, SpaceInfo};
 pub use self::directory::Name;
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
-pub use self::namespace::Found;
+pub use self::namespace::LookupResult;
 pub use self::permission::{Caller, EXECUTE, Permissions, Protection, READ, Rights, WRITE};
 pub use self::pin::Pin;
 pub use self::quirks::Quirks;
-pub use self::rename::{Named, Renamed};
+pub use self::rename::{DirectoryName, RenameChanges};
 pub use self::sparse::{Extent, ExtentKind};
 pub use self::types::{
-    Attributes, Before, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError, LINKS_MAX,
-    NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
+    Attributes, AttributesBefore, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,
+    LINKS_MAX, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
 };
 pub use self::xattr::{XattrListing, XattrMode};
 

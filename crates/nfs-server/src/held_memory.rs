@@ -13,7 +13,7 @@ use nfs_proto::record::buffer_len;
 
 use crate::fs::{Charge, FsError};
 use crate::limits::{CONNECTION_BYTES, INPUT_KEEP_BYTES, TLS_BYTES};
-use crate::memory::{Memory, Waiting};
+use crate::memory::{Memory, WaitingConnection};
 
 /// See the module.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct HeldMemory {
     call: Charge,
     /// Whether the call that room was reserved for has been received completely.
     is_over: bool,
-    waiting: Option<Waiting>,
+    waiting: Option<WaitingConnection>,
 }
 
 impl HeldMemory {
@@ -120,7 +120,7 @@ impl HeldMemory {
     }
 
     fn wait(&mut self, is_short: bool) {
-        self.waiting.get_or_insert_with(|| Waiting::begin(&self.memory, is_short));
+        self.waiting.get_or_insert_with(|| WaitingConnection::begin(&self.memory, is_short));
     }
 
     /// Charges what the connection holds after its turn: `input` bytes of a half-received call, and
@@ -200,7 +200,7 @@ mod tests {
         assert!(!held[2].reserve(CALL), "a long call waits");
         held[1].note_call();
         assert!(!held[1].yield_room());
-        let _short = Waiting::begin(&memory, true);
+        let _short = WaitingConnection::begin(&memory, true);
         assert!(held[1].yield_room());
     }
 

@@ -6,7 +6,7 @@
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 
-use nfs_proto::program::Offered;
+use nfs_proto::program::OfferedPrograms;
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     set_socket_recv_buffer_size, set_socket_reuseaddr, set_socket_reuseport,
@@ -24,7 +24,7 @@ const PORT_ATTEMPTS: usize = 64;
 
 /// All sockets of a server.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedSockets {
     /// Per loop; only the first loop has listeners.
     pub(crate) sockets: Vec<Sockets>,
     /// Address where NFS and MOUNT are served.
@@ -37,7 +37,7 @@ pub(crate) struct Opened {
 ///
 /// # Errors
 /// `ServerError::Listen`.
-pub(crate) fn open(config: &ServerConfig, threads: usize) -> Result<Opened, ServerError> {
+pub(crate) fn open(config: &ServerConfig, threads: usize) -> Result<OpenedSockets, ServerError> {
     let mut sockets: Vec<_> = (0..threads).map(|_| Sockets::default()).collect();
     let programs = offered_programs(config);
     let address = open_port(config, config.port, programs, &mut sockets)?;
@@ -51,17 +51,18 @@ pub(crate) fn open(config: &ServerConfig, threads: usize) -> Result<Opened, Serv
             &mut sockets,
         )?),
     };
-    Ok(Opened { sockets, address, portmap_address })
+    Ok(OpenedSockets { sockets, address, portmap_address })
 }
 
 /// The portmapper's programs.
-const PORTMAPPER: Offered = Offered { portmap: true, rpcbind: true, ..Offered::NONE };
+const PORTMAPPER: OfferedPrograms =
+    OfferedPrograms { portmap: true, rpcbind: true, ..OfferedPrograms::NONE };
 
 /// The programs served on a port.
 #[derive(Clone, Copy, Debug)]
 struct Programs {
-    tcp: Offered,
-    udp: Offered,
+    tcp: OfferedPrograms,
+    udp: OfferedPrograms,
 }
 
 /// Returns the programs on the NFS port: v4 is not served over UDP. **Source:** RFC 7530 section
@@ -71,11 +72,11 @@ fn offered_programs(config: &ServerConfig) -> Programs {
     let v3 = config.versions.v3;
     let base = match config.portmap {
         Portmap::SamePort => PORTMAPPER,
-        Portmap::Off | Portmap::Port(_) => Offered::NONE,
+        Portmap::Off | Portmap::Port(_) => OfferedPrograms::NONE,
     };
-    let udp = Offered { nfs2: v2, mount1: v2, nfs3: v3, mount3: v3, ..base };
+    let udp = OfferedPrograms { nfs2: v2, mount1: v2, nfs3: v3, mount3: v3, ..base };
     let nfs4 = config.versions.v4_0 || config.versions.v4_1 || config.versions.v4_2;
-    Programs { tcp: Offered { nfs4, ..udp }, udp }
+    Programs { tcp: OfferedPrograms { nfs4, ..udp }, udp }
 }
 
 /// Opens one port for all transports and returns its address.

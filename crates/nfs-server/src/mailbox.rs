@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
-use nfs_proto::program::Offered;
+use nfs_proto::program::OfferedPrograms;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::sync;
@@ -20,7 +20,7 @@ use crate::sync;
 pub(crate) struct NewConnection {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
-    pub(crate) offered: Offered,
+    pub(crate) offered: OfferedPrograms,
     pub(crate) number: u64,
     /// Never answer it: a planned fault.
     pub(crate) hung: bool,
@@ -28,7 +28,7 @@ pub(crate) struct NewConnection {
 
 /// An order to an event loop.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum LoopOrder {
     /// Serve a connection.
     Serve(NewConnection),
     /// Send this framed call to the client of the connection with this token.
@@ -45,7 +45,7 @@ pub(crate) enum Order {
 pub(crate) struct Mailbox {
     wake: OwnedFd,
     stop: AtomicBool,
-    orders: Mutex<Vec<Order>>,
+    orders: Mutex<Vec<LoopOrder>>,
 }
 
 impl Mailbox {
@@ -71,13 +71,13 @@ impl Mailbox {
     }
 
     /// Sends an order.
-    pub(crate) fn send(&self, order: Order) {
+    pub(crate) fn send(&self, order: LoopOrder) {
         sync::lock(&self.orders).push(order);
         self.wake();
     }
 
     /// Takes all orders.
-    pub(crate) fn take(&self) -> Vec<Order> {
+    pub(crate) fn take(&self) -> Vec<LoopOrder> {
         let mut count = [0; 8];
         // An empty counter is not an error: this loop was woken twice.
         let _ = rustix::io::read(&self.wake, &mut count);
@@ -93,7 +93,7 @@ impl Mailbox {
 
 /// The mailboxes of all loops, and state they share.
 #[derive(Debug)]
-pub(crate) struct Loops {
+pub(crate) struct EventLoops {
     pub(crate) mailboxes: Vec<Arc<Mailbox>>,
     pub(crate) clients_max: usize,
     pub(crate) open: AtomicUsize,

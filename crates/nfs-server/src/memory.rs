@@ -100,12 +100,12 @@ impl Memory {
 
 /// Counts a connection as waiting until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingConnection {
     memory: Arc<Memory>,
     is_short: bool,
 }
 
-impl Waiting {
+impl WaitingConnection {
     /// Counts one more waiting connection, with a short or a long call.
     pub(crate) fn begin(memory: &Arc<Memory>, is_short: bool) -> Self {
         memory.waiting.fetch_add(1, Ordering::Relaxed);
@@ -114,7 +114,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingConnection {
     fn drop(&mut self) {
         self.memory.waiting.fetch_sub(1, Ordering::Relaxed);
         self.memory.waiting_short.fetch_sub(usize::from(self.is_short), Ordering::Relaxed);
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn waiting_connections_are_counted() {
         let memory = Arc::new(Memory::new(64 << 20, 1));
-        let long = Waiting::begin(&memory, false);
+        let long = WaitingConnection::begin(&memory, false);
         assert!(memory.has_waiting() && !memory.has_waiting_short());
-        let short = Waiting::begin(&memory, true);
+        let short = WaitingConnection::begin(&memory, true);
         drop(long);
         assert!(memory.has_waiting() && memory.has_waiting_short());
         drop(short);

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use crate::fs::Piece;
+use crate::fs::DataPiece;
 use crate::limits::{HEAD_KEEP_BYTES, HEAD_SLACK_BYTES};
 
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ enum Segment {
     /// Head bytes between two absolute positions.
     Head(u64, u64),
     /// Bytes from the store.
-    Payload(Piece),
+    Payload(DataPiece),
 }
 
 /// The queue; see the module.
@@ -73,7 +73,7 @@ impl Outbox {
     }
 
     /// Queues payload, after the current content of the head.
-    pub(crate) fn push(&mut self, piece: Piece) {
+    pub(crate) fn push(&mut self, piece: DataPiece) {
         self.seal();
         self.bytes += piece.bytes().len();
         self.segments.push_back(Segment::Payload(piece));
@@ -204,8 +204,8 @@ mod tests {
         outbox.head().extend_from_slice(b"one");
         outbox.seal();
         outbox.head().extend_from_slice(b"two");
-        outbox.push(Piece::Fixed(b"PAYLOAD"));
-        outbox.push(Piece::Fixed(b"MORE"));
+        outbox.push(DataPiece::Fixed(b"PAYLOAD"));
+        outbox.push(DataPiece::Fixed(b"MORE"));
         outbox.head().extend_from_slice(b"end");
         outbox.seal();
         b"onetwoPAYLOADMOREend".to_vec()

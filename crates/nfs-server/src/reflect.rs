@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use nfs_proto::raw::{FRAME_BYTES, Frame, Kind, NoFrame};
 
-use crate::fs::{Piece, ZEROS};
+use crate::fs::{DataPiece, ZEROS};
 use crate::limits::OUTBOX_BYTES_MAX;
 use crate::outbox::Outbox;
 
@@ -137,7 +137,7 @@ fn answer_frame(frame: Frame, outbox: &mut Outbox) {
     let mut left = if frame.kind == Kind::Get { frame.len as usize } else { 0 };
     while left > 0 {
         let piece = left.min(ZEROS.len());
-        outbox.push(Piece::Fixed(&ZEROS[..piece]));
+        outbox.push(DataPiece::Fixed(&ZEROS[..piece]));
         left -= piece;
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct CallKey {
 
 /// The result of looking up a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum CallLookup {
     /// Not known: execute it, then call [`Replies::keep`] or [`Replies::forget`].
     New,
     /// It is in progress.
@@ -48,7 +48,7 @@ pub(crate) enum Known {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedReply {
     /// Empty while the call is in progress.
     reply: Vec<u8>,
     /// Time until which the reply is held back, on the monotonic clock.
@@ -59,7 +59,7 @@ struct Kept {
 
 #[derive(Debug, Default)]
 struct Shard {
-    kept: HashMap<CallKey, Kept>,
+    kept: HashMap<CallKey, CachedReply>,
     /// Keys in order of arrival; those of forgotten calls remain until they are the oldest.
     order: VecDeque<CallKey>,
 }
@@ -94,16 +94,16 @@ impl Replies {
     }
 
     /// Looks up a call, and records a new one as in progress.
-    pub(crate) fn begin(&self, key: CallKey, now_ns: u64) -> Known {
+    pub(crate) fn begin(&self, key: CallKey, now_ns: u64) -> CallLookup {
         let mut shard = self.lock(&key);
         // While the first call is in progress, or its reply is held back, a repeat is dropped: the
         // client will get that reply. Answering the repeat would mean a second reply with the same
         // xid.
         if let Some(kept) = shard.kept.get(&key) {
             if kept.reply.is_empty() || now_ns < kept.held_until_ns {
-                return Known::Busy;
+                return CallLookup::Busy;
             }
-            return Known::Answered(kept.reply.clone());
+            return CallLookup::Answered(kept.reply.clone());
         }
         // `order`, not `kept`, is bounded: a key whose reply was too large to keep stays in `order`
         // until its turn, and both have to stay within the limit.
@@ -113,8 +113,8 @@ impl Replies {
             shard.kept.remove(&oldest);
         }
         shard.order.push_back(key);
-        shard.kept.insert(key, Kept { reply: Vec::new(), held_until_ns: 0, charge: None });
-        Known::New
+        shard.kept.insert(key, CachedReply { reply: Vec::new(), held_until_ns: 0, charge: None });
+        CallLookup::New
     }
 
     /// Keeps the reply of a new call, unless it is too large.
@@ -162,19 +162,19 @@ mod tests {
     #[test]
     fn a_repeat_gets_the_first_reply() {
         let replies = Replies::new(64, &Budget::new(1 << 20));
-        assert_eq!(replies.begin(key(1), 0), Known::New);
-        assert_eq!(replies.begin(key(1), 0), Known::Busy);
+        assert_eq!(replies.begin(key(1), 0), CallLookup::New);
+        assert_eq!(replies.begin(key(1), 0), CallLookup::Busy);
         replies.keep(key(1), b"done".to_vec());
-        assert_eq!(replies.begin(key(1), 0), Known::Answered(b"done".to_vec()));
+        assert_eq!(replies.begin(key(1), 0), CallLookup::Answered(b"done".to_vec()));
         let others = [
             CallKey { sum: 6, ..key(1) },
             CallKey { procedure: ProcedureId::new(100_003, 3, 13), ..key(1) },
             CallKey { peer: SocketAddr::from(([127, 0, 0, 1], 701)), ..key(1) },
             key(2),
         ];
-        assert!(others.iter().all(|other| replies.begin(*other, 0) == Known::New));
+        assert!(others.iter().all(|other| replies.begin(*other, 0) == CallLookup::New));
         replies.clear();
-        assert_eq!(replies.begin(key(1), 0), Known::New);
+        assert_eq!(replies.begin(key(1), 0), CallLookup::New);
     }
 
     #[test]
@@ -183,8 +183,8 @@ mod tests {
         replies.begin(key(1), 0);
         replies.keep(key(1), b"done".to_vec());
         replies.hold(key(1), 100);
-        assert_eq!(replies.begin(key(1), 99), Known::Busy);
-        assert_eq!(replies.begin(key(1), 100), Known::Answered(b"done".to_vec()));
+        assert_eq!(replies.begin(key(1), 99), CallLookup::Busy);
+        assert_eq!(replies.begin(key(1), 100), CallLookup::Answered(b"done".to_vec()));
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         let _full = Charge::force(&budget, 64 << 10);
         replies.begin(key(20_000), 0);
         replies.keep(key(20_000), vec![1]);
-        assert_eq!(replies.begin(key(20_000), 0), Known::New);
+        assert_eq!(replies.begin(key(20_000), 0), CallLookup::New);
         replies.clear();
         assert_eq!(budget.used_bytes(), 64 << 10);
     }
@@ -213,10 +213,10 @@ mod tests {
             replies.begin(key(xid), 0);
             replies.keep(key(xid), vec![1]);
         }
-        assert_eq!(replies.begin(key(9_999), 0), Known::Answered(vec![1]));
-        assert_eq!(replies.begin(key(0), 0), Known::New);
+        assert_eq!(replies.begin(key(9_999), 0), CallLookup::Answered(vec![1]));
+        assert_eq!(replies.begin(key(0), 0), CallLookup::New);
         replies.keep(key(0), vec![0; CACHED_REPLY_BYTES_MAX + 1]);
-        assert_eq!(replies.begin(key(0), 0), Known::New);
+        assert_eq!(replies.begin(key(0), 0), CallLookup::New);
         let bounded = |shard: &Mutex<Shard>| {
             let shard = shard.lock().unwrap();
             shard.order.len() <= 4 && shard.kept.len() <= 4

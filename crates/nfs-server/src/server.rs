@@ -26,13 +26,13 @@ use crate::event_loop::{EventLoop, Listener, Sockets};
 use crate::fault::Pipe;
 use crate::fs::{Context, FileSystem};
 use crate::limits::{DESCRIPTORS_RESERVED, TRANSFER_BYTES_MIN};
-use crate::listen::{self, Opened};
-use crate::mailbox::{Loops, Mailbox};
+use crate::listen::{self, OpenedSockets};
+use crate::mailbox::{EventLoops, Mailbox};
 use crate::memory::Memory;
 use crate::origin::Transport;
 use crate::replies::Replies;
 use crate::schedule::Schedule;
-use crate::service::{Granted, Registered, Service, Shared, Tables, registrations};
+use crate::service::{GrantedSizes, Registered, Service, Shared, Tables, registrations};
 use crate::tls::TlsServer;
 
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
@@ -79,7 +79,7 @@ impl Server {
         let fs = file_system(&config)?;
         let tls = config.tls.as_ref().map(|tls| TlsServer::new(tls, config.listen)).transpose()?;
         let threads = thread_count(config.threads);
-        let Opened { sockets, address, portmap_address } = listen::open(&config, threads)?;
+        let OpenedSockets { sockets, address, portmap_address } = listen::open(&config, threads)?;
         // Accepted sockets inherit it from the listener.
         let listener = sockets[0].listeners.first();
         let congestion_control =
@@ -211,7 +211,7 @@ impl Server {
         sockets: Vec<Sockets>,
         clients_max: usize,
     ) -> Result<(), ServerError> {
-        let loops = Arc::new(Loops {
+        let loops = Arc::new(EventLoops {
             mailboxes: self.mailboxes.clone(),
             clients_max,
             open: AtomicUsize::new(0),
@@ -320,7 +320,7 @@ fn shared_state(
         permissions: config.permissions,
         delegations: config.delegations,
         lease_s: config.lease_s,
-        granted: Granted {
+        granted: GrantedSizes {
             read_bytes_max: lower(config.faults.read_bytes_max, config.read_bytes_max),
             write_bytes_max: lower(config.faults.write_bytes_max, config.write_bytes_max),
             directory_bytes_preferred: config.directory_bytes_preferred,

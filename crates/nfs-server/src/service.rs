@@ -38,7 +38,8 @@ use crate::fault::{
     CallPart, ChangingVerifier, FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe,
 };
 use crate::fs::{
-    Caller, Change, Context, FileKind, FileSystem, FileTime, FsError, InodeId, Permissions, Piece,
+    Caller, Change, Context, DataPiece, FileKind, FileSystem, FileTime, FsError, InodeId,
+    Permissions,
 };
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
 use crate::memory::Memory;
@@ -52,13 +53,13 @@ const ANONYMOUS_ID: u32 = 65_534;
 
 /// Transfer sizes granted to a transport, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Granted {
+pub(crate) struct GrantedSizes {
     pub(crate) read_bytes_max: u32,
     pub(crate) write_bytes_max: u32,
     pub(crate) directory_bytes_preferred: u32,
 }
 
-impl Granted {
+impl GrantedSizes {
     /// The same, reduced so that each call and reply fits into a datagram.
     fn in_datagrams(self) -> Self {
         Self {
@@ -82,7 +83,7 @@ pub(crate) struct Shared {
     pub(crate) permissions: Permissions,
     pub(crate) delegations: Delegations,
     pub(crate) lease_s: u32,
-    pub(crate) granted: Granted,
+    pub(crate) granted: GrantedSizes,
     /// Longest call accepted: a WRITE of the configured size, even if a fault grants less.
     pub(crate) record_bytes_max: usize,
     pub(crate) partial_record_timeout_ns: u64,
@@ -166,7 +167,7 @@ impl Shared {
 
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
+pub(crate) struct WriteOutcome {
     pub(crate) change: Change,
     /// Bytes written, possibly fewer than given.
     pub(crate) count: u32,
@@ -183,14 +184,14 @@ pub(crate) struct Service {
     /// The planned faults of the current caller, if any.
     pub(crate) faults: Option<Box<FaultState>>,
     /// The limits granted to the current transport.
-    granted: Granted,
+    granted: GrantedSizes,
     /// Whether the current call has to wait if another client has a delegation.
     waits_for_recalls: bool,
     /// Length of the current call in bytes.
     call_bytes: usize,
     /// The current call, if its reply is kept for repeats.
     repeatable: Option<CallKey>,
-    pieces: Vec<Piece>,
+    pieces: Vec<DataPiece>,
     page: Vec<u8>,
 }
 
@@ -335,7 +336,7 @@ impl Service {
         data: &[u8],
         stable: StableHow,
         context: &Context,
-    ) -> Result<Written, FsError> {
+    ) -> Result<WriteOutcome, FsError> {
         if self.shared.change_verifier(ChangingVerifier::EveryWrite) {
             self.counters.fault(FaultKind::NewVerifier);
         }
@@ -361,7 +362,7 @@ impl Service {
             self.counters.fault(FaultKind::LostWrite);
             let (change, _) = self.shared.fs.write(id, offset, &[], context)?;
             self.counters.payload_written_bytes.add(data.len() as u64);
-            return Ok(Written { change, count: data.len() as u32, verifier });
+            return Ok(WriteOutcome { change, count: data.len() as u32, verifier });
         }
         let Shared { fs, faults, .. } = &*self.shared;
         let (change, count) = if faults.lose_last_writes > 0 {
@@ -376,7 +377,7 @@ impl Service {
             fs.write(id, offset, data, context)?
         };
         self.counters.payload_written_bytes.add(count as u64);
-        Ok(Written { change, count: count as u32, verifier })
+        Ok(WriteOutcome { change, count: count as u32, verifier })
     }
 
     /// Returns the stability that a WRITE reply claims.

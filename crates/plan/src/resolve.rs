@@ -5,13 +5,14 @@
 //! it.
 
 pub(crate) mod checks;
+pub(crate) mod coverage;
 pub(crate) mod defaults;
 pub(crate) mod destroy;
 pub(crate) mod estimate;
-pub(crate) mod idle;
 pub(crate) mod lab;
 pub(crate) mod ladder;
 pub(crate) mod matrix;
+pub(crate) mod no_effect;
 pub(crate) mod order;
 pub(crate) mod pace;
 pub(crate) mod placement;
@@ -20,7 +21,6 @@ pub(crate) mod programs;
 pub(crate) mod server;
 pub(crate) mod surroundings;
 pub(crate) mod target;
-pub(crate) mod thin;
 pub(crate) mod write;
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use model::contender::{Fairness, contenders, differences};
 use model::{Discard, Limit, LimitMetric, Pass, Requirement, RunSpec};
 
-use crate::syntax::error::{Fault, Located, Place, PlanError, value_or};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition, value_or};
 use crate::syntax::limits;
 use crate::syntax::raw::RawPlan;
 use crate::syntax::repetition::RawRepetition;
@@ -90,7 +90,7 @@ fn check_files_are_read(raw: &RawPlan) -> Result<(), PlanError> {
 /// of `until`.
 fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
     // Blame the number of trials first.
-    let place_of = |other: Place| raw.trials.map_or(other, |trials| trials.place);
+    let place_of = |other: PlanPosition| raw.trials.map_or(other, |trials| trials.place);
     if let Some(Located { value: discard, place }) = raw.discard
         && discard != Discard::None
         && trials < limits::DISCARD_TRIALS_MIN
@@ -179,7 +179,7 @@ fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
                 let path = path.display();
                 let target = &run.target_name;
                 let what = format!("the path `{path}` of `{target}` is not UTF-8");
-                return Err(Fault::new(what).at(Place::Whole));
+                return Err(Fault::new(what).at(PlanPosition::Whole));
             }
         }
     }

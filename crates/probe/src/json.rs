@@ -4,8 +4,8 @@
 //! the format. A query without an answer is replaced by `{"error": "..."}`.
 
 use nfs_client::probe::{
-    Answer, Export, Flavor, Limits, Mounted, Probe, Registration, ReservedPort, RoundTrip, Service,
-    Tried, V4Root,
+    Answer, Export, Flavor, Limits, MountEntry, Probe, Registration, ReservedPort, RoundTrip,
+    Service, TriedVersion, V4Root,
 };
 use nfs_client::proto::ProtocolVersion;
 use serde::Serialize;
@@ -15,20 +15,20 @@ const SCHEMA: u32 = 1;
 /// Formats the document with indentation.
 #[allow(clippy::missing_panics_doc, reason = "texts and numbers can always be written as JSON")]
 pub fn render(probe: &Probe) -> String {
-    let json = serde_json::to_string_pretty(&Document::of(probe));
+    let json = serde_json::to_string_pretty(&Document::from_probe(probe));
     json.expect("the document holds texts and numbers only") + "\n"
 }
 
 /// The result of one query, or the reason why there is none.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Part<T> {
+enum QueryResult<T> {
     Answer(T),
     Nothing { error: String },
 }
 
-impl<T> Part<T> {
-    fn of<'a, A>(answer: &'a Answer<A>, convert: impl FnOnce(&'a A) -> T) -> Self {
+impl<T> QueryResult<T> {
+    fn from_answer<'a, A>(answer: &'a Answer<A>, convert: impl FnOnce(&'a A) -> T) -> Self {
         match answer {
             Ok(answer) => Self::Answer(convert(answer)),
             Err(why) => Self::Nothing { error: why.to_string() },
@@ -45,18 +45,18 @@ struct Document<'a> {
     versions: Vec<&'static str>,
     versions_tried: Vec<TriedPart>,
     stopped_answering: Option<String>,
-    resvport_needed: Part<bool>,
-    xattrs_supported: Part<bool>,
-    tls: Part<bool>,
+    resvport_needed: QueryResult<bool>,
+    xattrs_supported: QueryResult<bool>,
+    tls: QueryResult<bool>,
     nfs: Vec<ServicePart>,
     minor_versions: Vec<MinorPart>,
     mount: Vec<ServicePart>,
-    exports: Part<Vec<ExportPart<'a>>>,
+    exports: QueryResult<Vec<ExportPart<'a>>>,
     exports_not_examined: usize,
-    mounted: Part<Vec<MountedPart<'a>>>,
+    mounted: QueryResult<Vec<MountedPart<'a>>>,
     v4_root: RootPart<'a>,
-    portmap: Part<Vec<RegistrationPart<'a>>>,
-    rpcbind: Part<Vec<RegistrationPart<'a>>>,
+    portmap: QueryResult<Vec<RegistrationPart<'a>>>,
+    rpcbind: QueryResult<Vec<RegistrationPart<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ struct ServicePart {
     version: u32,
     transport: &'static str,
     address: Option<String>,
-    null: Part<RoundTripPart>,
+    null: QueryResult<RoundTripPart>,
 }
 
 #[derive(Serialize)]
@@ -85,22 +85,22 @@ struct RoundTripPart {
 #[derive(Serialize)]
 struct MinorPart {
     version: &'static str,
-    spoken: Part<bool>,
+    spoken: QueryResult<bool>,
 }
 
 #[derive(Serialize)]
 struct ExportPart<'a> {
     path: &'a str,
     groups: &'a [String],
-    flavors: Part<Vec<String>>,
-    flavors_v4: Part<Vec<String>>,
+    flavors: QueryResult<Vec<String>>,
+    flavors_v4: QueryResult<Vec<String>>,
     limits: Vec<VersionLimits>,
 }
 
 #[derive(Serialize)]
 struct VersionLimits {
     version: &'static str,
-    limits: Part<LimitsPart>,
+    limits: QueryResult<LimitsPart>,
 }
 
 #[derive(Serialize)]
@@ -121,10 +121,10 @@ struct MountedPart<'a> {
 
 #[derive(Serialize)]
 struct RootPart<'a> {
-    names: Part<&'a [String]>,
-    flavors: Part<Vec<String>>,
-    lease_seconds: Part<u32>,
-    limits: Part<LimitsPart>,
+    names: QueryResult<&'a [String]>,
+    flavors: QueryResult<Vec<String>>,
+    lease_seconds: QueryResult<u32>,
+    limits: QueryResult<LimitsPart>,
 }
 
 #[derive(Serialize)]
@@ -139,10 +139,10 @@ struct RegistrationPart<'a> {
 }
 
 impl<'a> Document<'a> {
-    fn of(probe: &'a Probe) -> Self {
+    fn from_probe(probe: &'a Probe) -> Self {
         let mut minor_versions = Vec::new();
         for (version, spoken) in &probe.minor_versions {
-            let spoken = Part::of(spoken, |spoken| *spoken);
+            let spoken = QueryResult::from_answer(spoken, |spoken| *spoken);
             minor_versions.push(MinorPart { version: version.name(), spoken });
         }
         Self {
@@ -151,32 +151,38 @@ impl<'a> Document<'a> {
             address: probe.address.to_string(),
             addresses: probe.addresses.iter().map(ToString::to_string).collect(),
             versions: probe.versions().into_iter().map(ProtocolVersion::name).collect(),
-            versions_tried: probe.tried().into_iter().map(TriedPart::from).collect(),
+            versions_tried: probe.tried_versions().into_iter().map(TriedPart::from).collect(),
             stopped_answering: probe.stopped.as_ref().map(ToString::to_string),
-            resvport_needed: Part::of(&probe.reserved_port, |port| *port == ReservedPort::Needed),
-            xattrs_supported: Part::of(&probe.xattrs, |supported| *supported),
-            tls: Part::of(&probe.tls, |tls| *tls),
+            resvport_needed: QueryResult::from_answer(&probe.reserved_port, |port| {
+                *port == ReservedPort::Needed
+            }),
+            xattrs_supported: QueryResult::from_answer(&probe.xattrs, |supported| *supported),
+            tls: QueryResult::from_answer(&probe.tls, |tls| *tls),
             nfs: service_parts(&probe.nfs),
             minor_versions,
             mount: service_parts(&probe.mount),
-            exports: Part::of(&probe.exports, |all| all.iter().map(ExportPart::of).collect()),
+            exports: QueryResult::from_answer(&probe.exports, |all| {
+                all.iter().map(ExportPart::from_export).collect()
+            }),
             exports_not_examined: probe.exports_not_examined,
-            mounted: Part::of(&probe.mounted, |all| all.iter().map(MountedPart::of).collect()),
-            v4_root: RootPart::of(&probe.root),
-            portmap: Part::of(&probe.portmap, registration_parts),
-            rpcbind: Part::of(&probe.rpcbind, registration_parts),
+            mounted: QueryResult::from_answer(&probe.mounted, |all| {
+                all.iter().map(MountedPart::from_entry).collect()
+            }),
+            v4_root: RootPart::from_root(&probe.root),
+            portmap: QueryResult::from_answer(&probe.portmap, registration_parts),
+            rpcbind: QueryResult::from_answer(&probe.rpcbind, registration_parts),
         }
     }
 }
 
 fn service_parts(services: &[Service]) -> Vec<ServicePart> {
-    services.iter().map(ServicePart::of).collect()
+    services.iter().map(ServicePart::from_service).collect()
 }
 
-// `Part::of` passes a `&Vec`.
+// `QueryResult::from_answer` passes a `&Vec`.
 #[allow(clippy::ptr_arg)]
 fn registration_parts(all: &Vec<Registration>) -> Vec<RegistrationPart<'_>> {
-    all.iter().map(RegistrationPart::of).collect()
+    all.iter().map(RegistrationPart::from_registration).collect()
 }
 
 #[allow(clippy::ptr_arg)]
@@ -184,49 +190,49 @@ fn flavor_names(flavors: &Vec<Flavor>) -> Vec<String> {
     flavors.iter().map(ToString::to_string).collect()
 }
 
-impl From<Tried> for TriedPart {
-    fn from(tried: Tried) -> Self {
-        let Tried { version, call, outcome, spoken } = tried;
+impl From<TriedVersion> for TriedPart {
+    fn from(tried: TriedVersion) -> Self {
+        let TriedVersion { version, call, outcome, spoken } = tried;
         Self { version: version.name(), call, outcome, spoken }
     }
 }
 
 impl ServicePart {
-    fn of(service: &Service) -> Self {
+    fn from_service(service: &Service) -> Self {
         Self {
             version: service.version,
             transport: service.transport.name(),
             address: service.address.map(|address| address.to_string()),
-            null: Part::of(&service.null, RoundTripPart::of),
+            null: QueryResult::from_answer(&service.null, RoundTripPart::from_round_trip),
         }
     }
 }
 
 impl RoundTripPart {
-    const fn of(null: &RoundTrip) -> Self {
+    const fn from_round_trip(null: &RoundTrip) -> Self {
         Self { samples: null.samples, min_ns: null.least_ns, median_ns: null.median_ns }
     }
 }
 
 impl<'a> ExportPart<'a> {
-    fn of(export: &'a Export) -> Self {
+    fn from_export(export: &'a Export) -> Self {
         let mut limits = Vec::new();
         for (version, found) in &export.limits {
-            let found = Part::of(found, LimitsPart::of);
+            let found = QueryResult::from_answer(found, LimitsPart::from_limits);
             limits.push(VersionLimits { version: version.name(), limits: found });
         }
         Self {
             path: &export.path,
             groups: &export.groups,
-            flavors: Part::of(&export.flavors, flavor_names),
-            flavors_v4: Part::of(&export.flavors_v4, flavor_names),
+            flavors: QueryResult::from_answer(&export.flavors, flavor_names),
+            flavors_v4: QueryResult::from_answer(&export.flavors_v4, flavor_names),
             limits,
         }
     }
 }
 
 impl LimitsPart {
-    fn of(limits: &Limits) -> Self {
+    fn from_limits(limits: &Limits) -> Self {
         Self {
             rtmax_bytes: limits.read_bytes_max,
             rtpref_bytes: limits.read_bytes_preferred,
@@ -239,24 +245,24 @@ impl LimitsPart {
 }
 
 impl<'a> MountedPart<'a> {
-    fn of(mounted: &'a Mounted) -> Self {
+    fn from_entry(mounted: &'a MountEntry) -> Self {
         Self { host: &mounted.host, path: &mounted.path }
     }
 }
 
 impl<'a> RootPart<'a> {
-    fn of(root: &'a V4Root) -> Self {
+    fn from_root(root: &'a V4Root) -> Self {
         Self {
-            names: Part::of(&root.names, Vec::as_slice),
-            flavors: Part::of(&root.flavors, flavor_names),
-            lease_seconds: Part::of(&root.lease_seconds, |seconds| *seconds),
-            limits: Part::of(&root.limits, LimitsPart::of),
+            names: QueryResult::from_answer(&root.names, Vec::as_slice),
+            flavors: QueryResult::from_answer(&root.flavors, flavor_names),
+            lease_seconds: QueryResult::from_answer(&root.lease_seconds, |seconds| *seconds),
+            limits: QueryResult::from_answer(&root.limits, LimitsPart::from_limits),
         }
     }
 }
 
 impl<'a> RegistrationPart<'a> {
-    fn of(registration: &'a Registration) -> Self {
+    fn from_registration(registration: &'a Registration) -> Self {
         Self {
             program: registration.program,
             name: registration.name,

@@ -72,7 +72,7 @@ fn head_table(probe: &Probe) -> String {
 fn refused_versions(probe: &Probe) -> String {
     let spoken = probe.versions();
     let mut tried = Vec::new();
-    for one in probe.tried() {
+    for one in probe.tried_versions() {
         if !spoken.contains(&one.version) {
             tried.push(format!("{} ({}: {})", one.version.name(), one.call, one.outcome));
         }

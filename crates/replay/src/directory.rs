@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use engine::target::marked::remove_directory;
+use engine::target::marked_directories::remove_directory;
 use engine::{Clock, Stop};
 use model::work::{is_replay_directory, mark_of};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -25,16 +25,16 @@ use rustix::{fs, io};
 use crate::action::{Action, DIRECTORY, SYMLINK};
 use crate::lanes::Pace;
 use crate::operation::{LINK_TARGET, write_pool};
-use crate::outcome::{Planned, Record, Wire};
+use crate::outcome::{PlannedValues, Record, Wire};
 use crate::plan::{InitialObject, ReplayPlan};
 use crate::prepare::Fill;
 use crate::recorder::Recorder;
 use crate::replayer::{ReplayError, ReplaySettings, TREE};
 use crate::step::Batch;
 use crate::target_kind::TargetKind;
-use crate::tree::Place;
+use crate::tree::DirectoryEntry;
 use call::{Caller, Job, XATTR_VALUE_BYTES, open_directory};
-use driver::{Driver, Idle, Opens, serve};
+use driver::{Driver, IdleWorker, Opens, serve};
 use places::{PathText, Places, is_plain};
 
 /// Maximum size of a READ or WRITE in bytes, which is the maximum of Linux's client.
@@ -228,14 +228,14 @@ impl<'a> DirectoryReplayer<'a> {
                     .spawn_scoped(scope, move || serve(worker, caller, clock, &jobs, &to_driver))
                     .map_err(|error| self.thread_error(&error))?;
                 driver.workers.push(to_worker);
-                driver.idle.push(Idle { worker, job: Box::new(Job::new()) });
+                driver.idle.push(IdleWorker { worker, job: Box::new(Job::new()) });
             }
             drop(to_driver);
             driver.run(&done);
             Ok::<u64, ReplayError>(driver.calls)
         })?;
         let wire = Wire { calls_sent: calls, clients: clients as u64, ..Wire::default() };
-        let planned = Planned::of(plan, pace, TargetKind::Directory);
+        let planned = PlannedValues::from_plan(plan, pace, TargetKind::Directory);
         Ok(Record::new(recorder, planned, wire))
     }
 
@@ -262,7 +262,7 @@ const FILL_BYTES: usize = 1 << 20;
 
 /// Returns the place of an object. If it has none, or its name leads out of its directory, it gets
 /// a place at the top under a generated name.
-fn place_of(initial: &InitialObject, top: u32, names: &mut Vec<String>) -> Place {
+fn place_of(initial: &InitialObject, top: u32, names: &mut Vec<String>) -> DirectoryEntry {
     if let Some(place) = initial.place
         && names.get(place.name as usize).is_some_and(|name| is_plain(name))
     {
@@ -270,7 +270,7 @@ fn place_of(initial: &InitialObject, top: u32, names: &mut Vec<String>) -> Place
     }
     let sort = if initial.file_type == DIRECTORY { 'd' } else { 'f' };
     names.push(format!("{sort}{}", initial.object));
-    Place { dir: top, name: names.len() as u32 - 1 }
+    DirectoryEntry { dir: top, name: names.len() as u32 - 1 }
 }
 
 fn make_object(

@@ -27,7 +27,7 @@ struct Group {
 
 impl Division {
     /// Divides the clients of a batch among `hosts` hosts with roughly equal numbers of steps.
-    pub fn of(batch: &Batch, hosts: u32) -> Self {
+    pub fn new(batch: &Batch, hosts: u32) -> Self {
         let fair_ops = batch.steps.len() as f64 / f64::from(hosts.max(1));
         let mut groups = Vec::new();
         for group in groups_of(batch) {
@@ -93,9 +93,9 @@ impl Division {
     pub(crate) fn awaited(&self, batch: &Batch) -> Vec<bool> {
         // Go from the last node to the first: joins come after all steps, and a join can only wait
         // for one created before it.
-        let joins = batch.graph.joins();
+        let joins = batch.graph.join_count();
         let steps = batch.steps.len();
-        let mut hosts_behind = vec![Waiting::None; joins];
+        let mut hosts_behind = vec![WaitingHosts::None; joins];
         for join in (0..joins).rev() {
             for successor in batch.graph.successors((steps + join) as u32) {
                 let behind = self.waiting_at(batch, *successor, &hosts_behind);
@@ -105,18 +105,18 @@ impl Division {
         let mut awaited = Vec::with_capacity(steps);
         for (number, step) in batch.steps.iter().enumerate() {
             let own = self.host_of(step.client);
-            let mut waiting = Waiting::None;
+            let mut waiting = WaitingHosts::None;
             for successor in batch.graph.successors(number as u32) {
                 waiting = waiting.and(self.waiting_at(batch, *successor, &hosts_behind));
             }
-            awaited.push(waiting != Waiting::None && waiting != Waiting::Host(own));
+            awaited.push(waiting != WaitingHosts::None && waiting != WaitingHosts::Host(own));
         }
         awaited
     }
 
-    fn waiting_at(&self, batch: &Batch, node: u32, hosts_behind: &[Waiting]) -> Waiting {
+    fn waiting_at(&self, batch: &Batch, node: u32, hosts_behind: &[WaitingHosts]) -> WaitingHosts {
         match client_of(batch, node) {
-            Some(client) => Waiting::Host(self.host_of(client)),
+            Some(client) => WaitingHosts::Host(self.host_of(client)),
             None => hosts_behind[(node - batch.graph.steps) as usize],
         }
     }
@@ -124,13 +124,13 @@ impl Division {
 
 /// The hosts that wait for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waiting {
+enum WaitingHosts {
     None,
     Host(u32),
     Several,
 }
 
-impl Waiting {
+impl WaitingHosts {
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::None, other) => other,
@@ -149,7 +149,7 @@ fn client_of(batch: &Batch, node: u32) -> Option<u32> {
 /// Groups clients whose steps wait for each other.
 fn groups_of(batch: &Batch) -> Vec<Group> {
     let clients = batch.clients.len();
-    let mut sets = Sets::new(clients + batch.graph.joins());
+    let mut sets = Sets::new(clients + batch.graph.join_count());
     let Graph { steps, .. } = batch.graph;
     let set_of = |node: u32| match client_of(batch, node) {
         Some(client) => client as usize,
@@ -161,7 +161,7 @@ fn groups_of(batch: &Batch) -> Vec<Group> {
         }
     }
     let mut groups: Vec<Group> = Vec::new();
-    let mut group_of = vec![None; clients + batch.graph.joins()];
+    let mut group_of = vec![None; clients + batch.graph.join_count()];
     for client in 0..clients {
         let root = sets.root(client);
         let at = *group_of[root].get_or_insert_with(|| {
@@ -204,25 +204,25 @@ impl Sets {
 mod tests {
     use super::*;
     use crate::action::Action;
-    use crate::order::{Class, Order, Span, Thing};
+    use crate::order::{AccessKind, DependencyBuilder, Resource, Span};
     use crate::step::Step;
 
     /// Returns a batch in which clients create or read files, one after the other.
-    fn batch(accesses: &[(u32, u32, Class)], clients: usize) -> Batch {
+    fn batch(accesses: &[(u32, u32, AccessKind)], clients: usize) -> Batch {
         let mut order = Order::default();
         let mut steps = Vec::new();
         for (number, (client, file, class)) in accesses.iter().enumerate() {
             let instant = number as u64 * 10;
             let span = Span { start_ns: instant, end_ns: instant + 5 };
-            order.access(number as u32, span, Thing::File(*file), *class);
-            steps.push(Step { client: *client, ..Step::of(Action::Getattr) });
+            order.access(number as u32, span, Resource::File(*file), *class);
+            steps.push(Step { client: *client, ..Step::new(Action::Getattr) });
         }
         Batch::new(steps, order, clients)
     }
 
     #[test]
     fn keeps_dependent_clients_together() {
-        use Class::{Exclusive, Read};
+        use AccessKind::{Exclusive, Read};
         // Clients 0 and 2 share a file, 1 and 3 another one.
         let batch = batch(
             &[
@@ -235,7 +235,7 @@ mod tests {
             ],
             4,
         );
-        let division = Division::of(&batch, 2);
+        let division = Division::new(&batch, 2);
         assert_eq!(division.clients_of(0), [0, 2]);
         assert_eq!(division.clients_of(1), [1, 3]);
         assert_eq!(division.awaited(&batch), [false; 6]);
@@ -243,14 +243,14 @@ mod tests {
 
     #[test]
     fn divides_large_group_across_hosts() {
-        use Class::{Change, Exclusive, Read};
+        use AccessKind::{Change, Exclusive, Read};
         // All share one file; the last client waits for the first three through a join.
         let batch = batch(
             &[(0, 0, Read), (1, 0, Read), (2, 0, Read), (3, 0, Change), (3, 9, Exclusive)],
             4,
         );
-        assert_eq!(batch.graph.joins(), 1);
-        let division = Division::of(&batch, 2);
+        assert_eq!(batch.graph.join_count(), 1);
+        let division = Division::new(&batch, 2);
         assert_eq!(division.clients_of(0), [2, 3]);
         assert_eq!(division.awaited(&batch), [true, true, false, false, false]);
         for (step, waiting) in [(0, vec![0]), (1, vec![0]), (2, vec![]), (3, vec![])] {
@@ -264,10 +264,10 @@ mod tests {
     fn loads_are_even() {
         let mut accesses = Vec::new();
         for client in 0..10_u32 {
-            accesses.extend((0..=client).map(|_| (client, client, Class::Read)));
+            accesses.extend((0..=client).map(|_| (client, client, AccessKind::Read)));
         }
         let batch = batch(&accesses, 10);
-        let division = Division::of(&batch, 3);
+        let division = Division::new(&batch, 3);
         for host in 0..3 {
             let ops: usize = division
                 .clients_of(host)
@@ -277,6 +277,6 @@ mod tests {
             assert!((17..=20).contains(&ops), "host {host}: {ops} of 55");
         }
         // If there are more hosts than clients, some have no work.
-        assert_eq!(Division::of(&batch, 20).clients_of(19), [] as [u32; 0]);
+        assert_eq!(Division::new(&batch, 20).clients_of(19), [] as [u32; 0]);
     }
 }

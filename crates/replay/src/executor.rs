@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use engine::Clock;
-use engine::sockets::{Sockets, Watched};
+use engine::sockets::{Sockets, WatchedSocket};
 use nfs_client::proto::client::{Event as Reply, File, Operation, Outcome as Done};
 use nfs_client::proto::nfs4::Segment;
 use nfs_client::proto::{CallError, Status};
@@ -21,9 +21,9 @@ use rustix::io::Errno;
 use crate::action::Action;
 use crate::exchange::{Exchange, StepEnd};
 use crate::lanes::{Lanes, Pace, Start};
-use crate::operation::{Files, Material, operation_of};
+use crate::operation::{Files, OperationInputs, operation_of};
 use crate::outcome::Wire;
-use crate::recorder::{Ended, Recorder, Times};
+use crate::recorder::{Recorder, StepOutcome, Times};
 use crate::step::{Batch, Step};
 use crate::tree::NONE;
 
@@ -48,7 +48,7 @@ pub(crate) enum Purpose {
 
 /// A call that only the protocol requires.
 #[derive(Debug, Clone, Copy)]
-enum Extra {
+enum ProtocolCall {
     Close(File),
     /// Looks up the existing object that was in the way of this step.
     Find(u32),
@@ -67,7 +67,7 @@ pub enum ExecuteError {
 
 struct Link {
     connection: Connection,
-    watched: Watched,
+    watched: WatchedSocket,
 }
 
 /// Executes batches of steps.
@@ -83,7 +83,7 @@ pub(crate) struct Executor<'a> {
 }
 
 /// The context of a batch.
-pub(crate) struct Work<'a> {
+pub(crate) struct BatchWork<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],
     pub purpose: Purpose,
@@ -93,7 +93,7 @@ pub(crate) struct Work<'a> {
 
 /// When a batch is executed, and with which other hosts.
 #[derive(Debug, Clone, Copy)]
-pub struct Course<'a> {
+pub struct BatchSchedule<'a> {
     /// How its steps are scheduled.
     pub pace: Pace,
     /// When it begins, according to this host's clock; `None` means now.
@@ -104,20 +104,20 @@ pub struct Course<'a> {
     pub awaited: &'a [bool],
 }
 
-impl Course<'_> {
+impl BatchSchedule<'_> {
     /// Returns a course that begins immediately, without other hosts.
-    pub const fn alone(pace: Pace) -> Self {
+    pub const fn immediate(pace: Pace) -> Self {
         Self { pace, begin_ns: None, exchange: None, awaited: &[] }
     }
 }
 
 /// State of a batch during its execution, except for connections.
 struct Progress<'a> {
-    work: Work<'a>,
+    work: BatchWork<'a>,
     lanes: Lanes<'a>,
-    course: Course<'a>,
+    course: BatchSchedule<'a>,
     begin_ns: u64,
-    extras: Vec<VecDeque<Extra>>,
+    extras: Vec<VecDeque<ProtocolCall>>,
     /// Extra calls that are waiting or in flight.
     extras_left: usize,
     /// Clients that got extra calls since they were last driven.
@@ -141,7 +141,7 @@ impl<'a> Executor<'a> {
     ) -> Result<Self, ExecuteError> {
         let links: Vec<_> = connections
             .into_iter()
-            .map(|connection| Link { connection, watched: Watched::default() })
+            .map(|connection| Link { connection, watched: WatchedSocket::default() })
             .collect();
         let mut executor = Self {
             links,
@@ -164,7 +164,11 @@ impl<'a> Executor<'a> {
     ///
     /// # Errors
     /// [`ExecuteError`]: the server no longer answers.
-    pub(crate) fn run(&mut self, work: Work<'_>, course: Course<'_>) -> Result<u64, ExecuteError> {
+    pub(crate) fn run(
+        &mut self,
+        work: BatchWork<'_>,
+        course: BatchSchedule<'_>,
+    ) -> Result<u64, ExecuteError> {
         let begin_ns = course.begin_ns.unwrap_or_else(|| self.clock.now_ns());
         if let Some(exchange) = course.exchange {
             self.sockets.watch_wakeup(&exchange.wakeup, NOTICES)?;
@@ -306,14 +310,14 @@ impl Progress<'_> {
                 Action::SetSize(_) | Action::Write { .. } | Action::Commit { .. }
             )
             && files.is_ready[step.file as usize];
-        let material = Material { files, names: self.work.names, pool };
+        let material = OperationInputs { files, names: self.work.names, pool };
         let started = match operation_of(step, start.step, &material) {
             Some(operation) if !is_done => connection.start(now_ns, start.step, &operation).is_ok(),
             _ => false,
         };
         if started {
             self.work.recorder.start(start, now_ns);
-            self.work.recorder.issue(step);
+            self.work.recorder.record_issue(step);
         } else {
             if !is_done {
                 self.work.recorder.skip(step);
@@ -349,12 +353,12 @@ impl Progress<'_> {
         }
     }
 
-    fn start_extra(&mut self, extra: Extra, connection: &mut Connection, now_ns: u64) {
+    fn start_extra(&mut self, extra: ProtocolCall, connection: &mut Connection, now_ns: u64) {
         let started = match extra {
-            Extra::Close(file) => {
+            ProtocolCall::Close(file) => {
                 connection.start(now_ns, CLOSE_TAG, &Operation::Close { file: &file }).is_ok()
             }
-            Extra::Find(number) => {
+            ProtocolCall::Find(number) => {
                 let step = &self.work.batch.steps[number as usize];
                 let name = self.work.names[step.name as usize].as_bytes();
                 match &self.work.files.objects[step.file as usize] {
@@ -368,7 +372,7 @@ impl Progress<'_> {
         };
         if !started {
             self.extras_left -= 1;
-            if let Extra::Find(number) = extra {
+            if let ProtocolCall::Find(number) = extra {
                 self.end_step(number, None, now_ns);
             }
         }
@@ -387,10 +391,10 @@ impl Progress<'_> {
             self.extras_left -= 1;
         } else if self.work.purpose == Purpose::Prepare
             && step.action.makes_object()
-            && ended == Ended::Status(Status::Exist.number())
+            && ended == StepOutcome::Status(Status::Exist.number())
         {
             self.extras_left += 1;
-            self.extras[client as usize].push_back(Extra::Find(number));
+            self.extras[client as usize].push_back(ProtocolCall::Find(number));
             return self.with_extras.push(client);
         }
         self.note_result(client, step, reply);
@@ -423,7 +427,7 @@ impl Progress<'_> {
                 } else if self.is_stateful && matches!(step.action, Action::Create { .. }) {
                     // A v3 trace contains no CLOSE, and the server would keep the open forever.
                     self.extras_left += 1;
-                    self.extras[client as usize].push_back(Extra::Close(*file));
+                    self.extras[client as usize].push_back(ProtocolCall::Close(*file));
                     self.with_extras.push(client);
                 }
             }
@@ -460,12 +464,12 @@ fn moved_bytes(action: Action, reply: &Reply<'_>) -> u32 {
     }
 }
 
-fn ended_of(result: &Result<Done, CallError>) -> Ended {
+fn ended_of(result: &Result<Done, CallError>) -> StepOutcome {
     match result {
-        Ok(_) => Ended::Status(0),
+        Ok(_) => StepOutcome::Status(0),
         Err(error) => match error.status() {
-            Some(status) => Ended::Status(status.number()),
-            None => Ended::Failed,
+            Some(status) => StepOutcome::Status(status.number()),
+            None => StepOutcome::Failed,
         },
     }
 }

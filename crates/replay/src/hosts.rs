@@ -10,7 +10,7 @@ use std::thread;
 
 use engine::{Clock, SystemClock};
 use fleet::clock::{Exchanges, Sample};
-use fleet::{Gone, MessageSender, Remote};
+use fleet::{MessageSender, PeerGone, Remote};
 
 use crate::division::Division;
 use crate::lanes::Pace;
@@ -18,7 +18,7 @@ use crate::operation::Files;
 use crate::outcome::{HostShare, Record, ShareRecord};
 use crate::plan::ReplayPlan;
 use crate::planner::PlanSettings;
-use crate::share::{Begin, ObjectHandle, ShareOrder, ShareReport, ShareTask, read_clocks};
+use crate::share::{ObjectHandle, ReplayStart, ShareOrder, ShareReport, ShareTask, read_clocks};
 use crate::target_kind::TargetKind;
 
 /// Bytes of the trace per message.
@@ -66,10 +66,10 @@ impl ShareHosts {
         shared: &SharedTrace<'_>,
         clock: SystemClock,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Self, Gone> {
+    ) -> Result<Self, PeerGone> {
         let hosts: Vec<_> =
             remotes.into_iter().map(|(name, remote)| ShareHost { name, remote }).collect();
-        let division = Division::of(&shared.plan.batch, hosts.len() as u32);
+        let division = Division::new(&shared.plan.batch, hosts.len() as u32);
         let mut all = Self { hosts, division, stop: Arc::clone(stop), clock };
         all.send_plan(shared)?;
         Ok(all)
@@ -85,7 +85,7 @@ impl ShareHosts {
             .collect()
     }
 
-    fn send_plan(&mut self, shared: &SharedTrace<'_>) -> Result<(), Gone> {
+    fn send_plan(&mut self, shared: &SharedTrace<'_>) -> Result<(), PeerGone> {
         let PlanSettings { window, clients_max, target, rsize, wsize } = shared.settings;
         let TargetKind::Nfs(version) = target else {
             unreachable!("a directory cannot be shared by hosts");
@@ -130,7 +130,7 @@ impl ShareHosts {
         files: &Files,
         pace: Pace,
         target: TargetKind,
-    ) -> Result<Record, Gone> {
+    ) -> Result<Record, PeerGone> {
         let handles = files.handles();
         let clock = self.clock;
         let samples = self.on_all(|_, host| {
@@ -145,8 +145,8 @@ impl ShareHosts {
             }
         })?;
         let shares = self.run(plan, pace, &samples)?;
-        let record = Record::of_shares(plan, pace, target, shares);
-        record.ok_or_else(|| Gone("no host takes part in the replay".to_owned()))
+        let record = Record::from_shares(plan, pace, target, shares);
+        record.ok_or_else(|| PeerGone("no host takes part in the replay".to_owned()))
     }
 
     /// Starts all hosts at the same time, and forwards notices until all are done.
@@ -155,7 +155,7 @@ impl ShareHosts {
         plan: &ReplayPlan,
         pace: Pace,
         samples: &[Sample],
-    ) -> Result<Vec<HostShare>, Gone> {
+    ) -> Result<Vec<HostShare>, PeerGone> {
         let mut relay = Relay { plan, division: self.division.clone(), senders: Vec::new() };
         for host in &self.hosts {
             relay.senders.extend(host.remote.sender());
@@ -165,7 +165,7 @@ impl ShareHosts {
         let shares = self.on_all(|number, host| {
             let sample = &samples[number as usize];
             let begin_ns = sample.there_ns(here_ns);
-            host.remote.send_message(ShareOrder::Replay(Begin { pace, begin_ns }))?;
+            host.remote.send_message(ShareOrder::Replay(ReplayStart { pace, begin_ns }))?;
             let share = host.replayed(number, relay)?;
             let name = host.name.clone();
             Ok(HostShare { name, clock_error_ns: sample.error_ns, share })
@@ -176,8 +176,8 @@ impl ShareHosts {
     /// Does something with all hosts at the same time. If one fails, the others are stopped.
     fn on_all<T: Send>(
         &mut self,
-        work: impl Fn(u32, &mut ShareHost) -> Result<T, Gone> + Sync,
-    ) -> Result<Vec<T>, Gone> {
+        work: impl Fn(u32, &mut ShareHost) -> Result<T, PeerGone> + Sync,
+    ) -> Result<Vec<T>, PeerGone> {
         let stop = &self.stop;
         let work = &work;
         let mut results = Vec::with_capacity(self.hosts.len());
@@ -209,23 +209,23 @@ struct Relay<'a> {
 }
 
 impl ShareHost {
-    fn answer(&mut self) -> Result<ShareReport, Gone> {
+    fn answer(&mut self) -> Result<ShareReport, PeerGone> {
         match self.remote.receive_message()? {
             ShareReport::Failed(why) => Err(self.gone(&why)),
             report => Ok(report),
         }
     }
 
-    fn gone(&self, why: &str) -> Gone {
-        Gone(format!("host {}: {why}", self.name))
+    fn gone(&self, why: &str) -> PeerGone {
+        PeerGone(format!("host {}: {why}", self.name))
     }
 
-    fn wrong(&self, report: &ShareReport) -> Gone {
+    fn wrong(&self, report: &ShareReport) -> PeerGone {
         self.gone(&format!("unexpected answer {report:.40?} (hint: please report this bug)"))
     }
 
     /// Compares its clock with this host's.
-    fn compare_clocks(&mut self, clock: SystemClock) -> Result<Sample, Gone> {
+    fn compare_clocks(&mut self, clock: SystemClock) -> Result<Sample, PeerGone> {
         let mut exchanges = Exchanges::default();
         loop {
             let sent = read_clocks(clock);
@@ -234,7 +234,7 @@ impl ShareHost {
                 ShareReport::Clock(there) => there,
                 other => return Err(self.wrong(&other)),
             };
-            let is_enough = exchanges.add(Sample::of(sent, there, read_clocks(clock)));
+            let is_enough = exchanges.add(Sample::new(sent, there, read_clocks(clock)));
             if let Some(best) = exchanges.best()
                 && is_enough
             {
@@ -244,7 +244,7 @@ impl ShareHost {
     }
 
     /// Waits for the end of its replay, and forwards its notices.
-    fn replayed(&mut self, number: u32, relay: &Relay<'_>) -> Result<ShareRecord, Gone> {
+    fn replayed(&mut self, number: u32, relay: &Relay<'_>) -> Result<ShareRecord, PeerGone> {
         let mut waiting = Vec::new();
         loop {
             match self.answer()? {

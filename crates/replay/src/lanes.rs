@@ -117,7 +117,7 @@ impl<'a> Lanes<'a> {
             lanes: Vec::with_capacity(count),
             timed: BinaryHeap::with_capacity(count),
             ready: Vec::with_capacity(count),
-            ended: Vec::with_capacity(batch.graph.joins() + 1),
+            ended: Vec::with_capacity(batch.graph.join_count() + 1),
             left: batch.ops(),
         };
         // Elements are taken from the end, so push the first client last.
@@ -265,22 +265,22 @@ impl<'a> Lanes<'a> {
 mod tests {
     use super::*;
     use crate::action::Action;
-    use crate::order::{Class, Order, Span, Thing};
+    use crate::order::{AccessKind, DependencyBuilder, Resource, Span};
     use crate::step::Step;
 
     /// Returns steps of two clients, each with a time and the file it creates or reads.
     fn batch() -> Batch {
-        let mut order = Order::default();
+        let mut order = DependencyBuilder::default();
         let mut steps = Vec::new();
         for (client, scheduled_ns, file, class, depth) in [
-            (0, 0, 0, Class::Exclusive, 1),
-            (0, 100, 1, Class::Read, 1),
-            (1, 200, 0, Class::Read, 1),
-            (1, 300, 2, Class::Read, 2),
+            (0, 0, 0, AccessKind::Exclusive, 1),
+            (0, 100, 1, AccessKind::Read, 1),
+            (1, 200, 0, AccessKind::Read, 1),
+            (1, 300, 2, AccessKind::Read, 2),
         ] {
             let span = Span { start_ns: scheduled_ns, end_ns: scheduled_ns + 50 };
-            order.access(steps.len() as u32, span, Thing::File(file), class);
-            steps.push(Step { client, depth, scheduled_ns, ..Step::of(Action::Getattr) });
+            order.access(steps.len() as u32, span, Resource::File(file), class);
+            steps.push(Step { client, depth, scheduled_ns, ..Step::new(Action::Getattr) });
         }
         Batch::new(steps, order, 2)
     }
@@ -359,12 +359,12 @@ mod tests {
 
     #[test]
     fn keeps_think_time_after_reply() {
-        let mut order = Order::default();
+        let mut order = DependencyBuilder::default();
         let mut steps = Vec::new();
         for (number, think_ns) in [(0, 30), (1, 70), (2, 0)] {
             let span = Span { start_ns: number * 100, end_ns: number * 100 + 10 };
-            order.access(number as u32, span, Thing::File(0), Class::Read);
-            steps.push(Step { think_ns, ..Step::of(Action::Getattr) });
+            order.access(number as u32, span, Resource::File(0), AccessKind::Read);
+            steps.push(Step { think_ns, ..Step::new(Action::Getattr) });
         }
         let batch = Batch::new(steps, order, 1);
         let mut lanes = Lanes::new(&batch, Pace::Thinking, 1000);

@@ -43,14 +43,14 @@ pub use action::Action;
 pub use directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
 pub use division::Division;
 pub use exchange::{Exchange, NoticeSender, StepEnd};
-pub use executor::Course;
+pub use executor::BatchSchedule;
 pub use hosts::{ShareHosts, ShareRemote, SharedTrace};
 pub use lanes::Pace;
-pub use limit::{LimitFound, SPEEDS_MAX, SearchedSpeeds, find_limit};
+pub use limit::{SPEEDS_MAX, SearchResult, SearchedSpeeds, find_limit};
 pub use operation::Files;
 pub use outcome::{
-    Behind, HostOutcome, HostShare, KindOutcome, Outcome, Problem, Record, ShareRecord, SlowKind,
-    TimeSlice, Verdict,
+    BehindPeriod, HostOutcome, HostShare, KindOutcome, Outcome, Problem, Record, ShareRecord,
+    SlowKind, TimeSlice, Verdict,
 };
 pub use planner::PlanSettings;
 pub use prepare::Fill;
@@ -62,4 +62,4 @@ pub use step::{Batch, Step};
 pub use stored::StoredReplay;
 pub use target::{NamedTarget, NamedTargetError, OpenTarget};
 pub use target_kind::TargetKind;
-pub use window::{Moment, Window};
+pub use window::{TracePoint, Window};

@@ -17,7 +17,7 @@ pub const SPEEDS_MAX: usize = 16;
 
 /// How a target coped with a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Judgement {
+enum LoadVerdict {
     /// It kept up.
     Held,
     /// It fell behind, or operations failed that succeeded at lower loads.
@@ -40,7 +40,7 @@ pub struct SearchedSpeeds {
 
 /// Result of a search.
 #[derive(Debug)]
-pub struct LimitFound {
+pub struct SearchResult {
     /// The highest speed that was sustained.
     pub held: Option<f64>,
     /// The lowest speed that was not.
@@ -62,7 +62,7 @@ pub struct LimitFound {
 pub fn find_limit<E>(
     speeds: SearchedSpeeds,
     mut replay_at: impl FnMut(f64) -> Result<Option<Outcome>, E>,
-) -> Result<LimitFound, E> {
+) -> Result<SearchResult, E> {
     let max = speeds.max.min(fastest_speed(speeds.trace_ns));
     let mut search = LoadSearch::new(LoadRange {
         first: max.min(1.0),
@@ -82,14 +82,14 @@ pub fn find_limit<E>(
             break;
         };
         match judge(&outcome, lightest(&outcomes)) {
-            Judgement::Held => search.note_good(speed),
-            Judgement::Broke => search.note_bad(speed),
-            Judgement::ClientLimited => client_limit = Some(speed),
+            LoadVerdict::Held => search.note_good(speed),
+            LoadVerdict::Broke => search.note_bad(speed),
+            LoadVerdict::ClientLimited => client_limit = Some(speed),
         }
         outcomes.push(outcome);
     }
-    let held = search.good();
-    let broke = search.bad();
+    let held = search.heaviest_good();
+    let broke = search.lightest_bad();
     if !is_interrupted
         && let Some(points) = speeds.points
         && let Some(top) = broke.or(held)
@@ -106,7 +106,7 @@ pub fn find_limit<E>(
     outcomes.sort_by(|one, other| speed_of(one).total_cmp(&speed_of(other)));
     outcomes.truncate(SPEEDS_MAX);
     let is_too_short = max < speeds.max;
-    Ok(LimitFound { held, broke, client_limit, is_too_short, is_interrupted, outcomes })
+    Ok(SearchResult { held, broke, client_limit, is_too_short, is_interrupted, outcomes })
 }
 
 /// Returns the maximum speed for replaying a trace: a replay of less than a second doesn't show the
@@ -144,15 +144,15 @@ fn missing_speeds(top: f64, points: u32, outcomes: &[Outcome]) -> Vec<f64> {
 
 /// Judges how a target coped with a load. `lightest` is the lowest load that was tried; its
 /// failures have other reasons.
-fn judge(outcome: &Outcome, lightest: Option<&Outcome>) -> Judgement {
+fn judge(outcome: &Outcome, lightest: Option<&Outcome>) -> LoadVerdict {
     match outcome.behind {
-        Some(behind) if behind.is_own_fault => return Judgement::ClientLimited,
-        Some(_) => return Judgement::Broke,
+        Some(behind) if behind.is_own_fault => return LoadVerdict::ClientLimited,
+        Some(_) => return LoadVerdict::Broke,
         None => {}
     }
     let usual = failed_share(lightest.unwrap_or(outcome));
     // A difference of a thousandth may be chance.
-    if failed_share(outcome) > usual + 0.001 { Judgement::Broke } else { Judgement::Held }
+    if failed_share(outcome) > usual + 0.001 { LoadVerdict::Broke } else { LoadVerdict::Held }
 }
 
 fn failed_share(outcome: &Outcome) -> f64 {
@@ -162,18 +162,18 @@ fn failed_share(outcome: &Outcome) -> f64 {
 #[cfg(test)]
 #[allow(clippy::float_cmp)] // exact figures are the point
 mod tests {
-    use crate::outcome::Behind;
+    use crate::outcome::BehindPeriod;
 
     use super::*;
 
     /// Searches a target that falls behind at `limit`, and a client that is late at `client_limit`.
-    fn found(speeds: SearchedSpeeds, limit: f64, client_limit: f64) -> (LimitFound, Vec<f64>) {
+    fn found(speeds: SearchedSpeeds, limit: f64, client_limit: f64) -> (SearchResult, Vec<f64>) {
         let mut tried = Vec::new();
         let found = find_limit(speeds, |speed| {
             tried.push(speed);
             let is_own_fault = speed >= client_limit;
             let is_behind = speed >= limit || is_own_fault;
-            let behind = is_behind.then_some(Behind { from_ns: 0, is_own_fault });
+            let behind = is_behind.then_some(BehindPeriod { from_ns: 0, is_own_fault });
             Ok::<_, ()>(Some(Outcome { speed: Some(speed), behind, ..Outcome::default() }))
         });
         (found.unwrap(), tried)

@@ -108,7 +108,7 @@ impl Files {
 
 /// The tables from which operations are built.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Material<'o> {
+pub(crate) struct OperationInputs<'o> {
     /// Handles, opens and listings.
     pub files: &'o Files,
     /// Text of each name.
@@ -117,7 +117,7 @@ pub(crate) struct Material<'o> {
     pub pool: &'o [u8],
 }
 
-impl<'o> Material<'o> {
+impl<'o> OperationInputs<'o> {
     fn handle(&self, object: u32) -> Option<&'o File> {
         self.files.objects.get(object as usize)?.as_ref()
     }
@@ -131,7 +131,7 @@ impl<'o> Material<'o> {
 pub(crate) fn operation_of<'o>(
     step: &Step,
     number: u32,
-    material: &Material<'o>,
+    material: &OperationInputs<'o>,
 ) -> Option<Operation<'o>> {
     if step.action == Action::Null {
         return Some(Operation::Null);
@@ -188,7 +188,7 @@ fn named_operation<'o>(
     step: &Step,
     number: u32,
     dir: &'o File,
-    material: &Material<'o>,
+    material: &OperationInputs<'o>,
 ) -> Option<Operation<'o>> {
     let name = material.name(step.name)?;
     Some(match step.action {

@@ -4,17 +4,17 @@
 //! thing (a file, a name, the entries of a directory, an open) in conflicting ways. Steps that were
 //! in flight at the same time in the trace may be so again.
 //!
-//! [`Order`] takes the accesses in the order in which steps started. Accesses to a thing form
-//! epochs of a single class, whose accesses don't conflict. When the class changes, the next epoch
-//! waits for all accesses of the previous one that have ended by then. This is represented by an
-//! additional node, a join, so that a thousand readers followed by a thousand writers take two
-//! thousand edges instead of a million. The result is a [`Graph`].
+//! [`DependencyBuilder`] takes the accesses in the order in which steps started. Accesses to a
+//! thing form epochs of a single class, whose accesses don't conflict. When the class changes, the
+//! next epoch waits for all accesses of the previous one that have ended by then. This is
+//! represented by an additional node, a join, so that a thousand readers followed by a thousand
+//! writers take two thousand edges instead of a million. The result is a [`Graph`].
 
 use std::collections::HashMap;
 
 /// Something that steps need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Thing {
+pub enum Resource {
     /// A file or directory.
     File(u32),
     /// A name in a directory.
@@ -27,7 +27,7 @@ pub enum Thing {
 
 /// How something is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum AccessKind {
     /// It must exist; any number can go together.
     Read,
     /// Its content is changed; any number can go together, but not with `Read`.
@@ -56,7 +56,7 @@ struct Access {
 
 #[derive(Debug)]
 struct Epochs {
-    class: Class,
+    class: AccessKind,
     /// The node that accesses of this epoch wait for.
     join: Option<u32>,
     /// Accesses of this epoch.
@@ -67,8 +67,8 @@ struct Epochs {
 
 /// Collects accesses.
 #[derive(Debug, Default)]
-pub struct Order {
-    things: HashMap<Thing, Epochs>,
+pub struct DependencyBuilder {
+    things: HashMap<Resource, Epochs>,
     edges: Vec<Edge>,
     joins: u32,
 }
@@ -79,9 +79,9 @@ struct Edge {
     to: u32,
 }
 
-impl Order {
+impl DependencyBuilder {
     /// Adds an access of a step. Steps must be added in the order in which they started.
-    pub fn access(&mut self, step: u32, span: Span, thing: Thing, class: Class) {
+    pub fn access(&mut self, step: u32, span: Span, thing: Resource, class: AccessKind) {
         let epochs = self.things.entry(thing).or_insert_with(|| Epochs {
             class,
             join: None,
@@ -93,7 +93,7 @@ impl Order {
             return;
         }
         let mut ended = Vec::new();
-        if class == Class::Exclusive || class != epochs.class {
+        if class == AccessKind::Exclusive || class != epochs.class {
             epochs.earlier.append(&mut epochs.current);
             epochs.class = class;
         }
@@ -169,7 +169,7 @@ impl Graph {
     }
 
     /// Returns the number of joins.
-    pub(crate) fn joins(&self) -> usize {
+    pub(crate) fn join_count(&self) -> usize {
         self.waits.len() - self.steps as usize
     }
 }
@@ -178,12 +178,12 @@ impl Graph {
 mod tests {
     use super::*;
 
-    const FILE: Thing = Thing::File(0);
+    const FILE: Resource = Resource::File(0);
 
     /// Takes accesses to one file with their start and end. Returns what each step waits for, with
     /// joins resolved.
-    fn waits(accesses: &[(Class, u64, u64)]) -> Vec<Vec<u32>> {
-        let mut order = Order::default();
+    fn waits(accesses: &[(AccessKind, u64, u64)]) -> Vec<Vec<u32>> {
+        let mut order = DependencyBuilder::default();
         for (step, (class, start_ns, end_ns)) in accesses.iter().enumerate() {
             let span = Span { start_ns: *start_ns, end_ns: *end_ns };
             order.access(step as u32, span, FILE, *class);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn orders_writer_after_readers() {
-        use Class::{Change, Exclusive, Read};
+        use AccessKind::{Change, Exclusive, Read};
         let none: Vec<u32> = Vec::new();
         let found = waits(&[
             (Exclusive, 0, 10),
@@ -221,21 +221,21 @@ mod tests {
 
     #[test]
     fn does_not_order_concurrent_steps() {
-        use Class::Exclusive;
+        use AccessKind::Exclusive;
         let found = waits(&[(Exclusive, 0, 100), (Exclusive, 50, 60), (Exclusive, 70, 80)]);
         assert_eq!(found, [vec![], vec![], vec![1_u32]]);
     }
 
     #[test]
     fn bounds_edges_between_readers_and_writers() {
-        let mut order = Order::default();
+        let mut order = DependencyBuilder::default();
         for step in 0..2000_u32 {
-            let class = if step < 1000 { Class::Read } else { Class::Change };
+            let class = if step < 1000 { AccessKind::Read } else { AccessKind::Change };
             let span = Span { start_ns: u64::from(step), end_ns: u64::from(step) };
             order.access(step, span, FILE, class);
         }
         let graph = order.finish(2000);
-        assert_eq!((graph.joins(), graph.successors.len()), (1, 2000));
+        assert_eq!((graph.join_count(), graph.successors.len()), (1, 2000));
         assert_eq!(graph.waits[2000], 1000);
     }
 }

@@ -11,7 +11,7 @@ use trace::Quantiles;
 
 use crate::lanes::Pace;
 use crate::plan::ReplayPlan;
-use crate::recorder::{Ended, PartSums, Recorder, Slice};
+use crate::recorder::{PartSums, Recorder, Slice, StepOutcome};
 use crate::target_kind::TargetKind;
 use crate::tree::NONE;
 
@@ -100,7 +100,7 @@ pub struct Outcome {
     /// Time from the first scheduled start to the last reply.
     pub took_ns: u64,
     /// Since when the server was permanently behind.
-    pub behind: Option<Behind>,
+    pub behind: Option<BehindPeriod>,
     /// How late operations started because this program was busy.
     pub own_lateness: Quantiles,
     /// How late operations started because they waited for replies.
@@ -138,7 +138,7 @@ pub struct HostOutcome {
 
 /// When a replay fell behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Behind {
+pub struct BehindPeriod {
     /// Time in the replay since when it was behind.
     pub from_ns: u64,
     /// Whether this program was late rather than the server. If so, it says nothing about the
@@ -219,7 +219,7 @@ pub struct TimeSlice {
 #[derive(Debug)]
 pub struct Record {
     recorder: Recorder,
-    planned: Planned,
+    planned: PlannedValues,
     wire: Wire,
     hosts: Vec<HostRecord>,
 }
@@ -236,13 +236,13 @@ struct HostRecord {
 }
 
 impl Record {
-    pub(crate) const fn new(recorder: Recorder, planned: Planned, wire: Wire) -> Self {
+    pub(crate) const fn new(recorder: Recorder, planned: PlannedValues, wire: Wire) -> Self {
         Self { recorder, planned, wire, hosts: Vec::new() }
     }
 
     /// Creates the record of a replay shared by several hosts. Returns `None` if there are no
     /// hosts.
-    pub fn of_shares(
+    pub fn from_shares(
         plan: &ReplayPlan,
         pace: Pace,
         target: TargetKind,
@@ -264,7 +264,7 @@ impl Record {
                 joined.wire.add(wire);
                 joined.wire.clients += wire.clients;
             }
-            let first = || Self::new(recorder, Planned::of(plan, pace, target), wire);
+            let first = || Self::new(recorder, PlannedValues::from_plan(plan, pace, target), wire);
             joined.get_or_insert_with(first).hosts.push(host);
         }
         joined
@@ -294,7 +294,7 @@ impl Record {
                 clients: host.clients,
                 issued: host.issued,
                 notices: host.notices,
-                own_lateness: Quantiles::of(&host.own_lateness),
+                own_lateness: Quantiles::from_histogram(&host.own_lateness),
                 clock_error_ns: host.clock_error_ns,
             });
         }
@@ -343,7 +343,7 @@ impl Wire {
 
 /// The plan that an outcome refers to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedValues {
     pub pace: Pace,
     pub rounds: u64,
     pub ops: u64,
@@ -351,16 +351,16 @@ pub(crate) struct Planned {
     pub target: TargetKind,
 }
 
-impl Planned {
+impl PlannedValues {
     /// Returns the values for one round of a plan on a target.
-    pub(crate) fn of(plan: &ReplayPlan, pace: Pace, target: TargetKind) -> Self {
+    pub(crate) fn from_plan(plan: &ReplayPlan, pace: Pace, target: TargetKind) -> Self {
         let duration_ns = pace.instant_ns(0, plan.duration_ns);
         Self { pace, rounds: 1, ops: plan.batch.ops() as u64, duration_ns, target }
     }
 }
 
 impl Outcome {
-    fn new(recorder: &Recorder, planned: &Planned, wire: Wire) -> Self {
+    fn new(recorder: &Recorder, planned: &PlannedValues, wire: Wire) -> Self {
         let mut kinds = Vec::new();
         let mut skipped = 0;
         let mut response = Histogram::new();
@@ -379,9 +379,9 @@ impl Outcome {
                 unexpected_errors: record.unexpected_errors,
                 missing_errors: record.missing_errors,
                 bytes: record.bytes,
-                response: Quantiles::of(&record.response),
-                service: Quantiles::of(&record.service),
-                origin: Quantiles::of(&record.origin),
+                response: Quantiles::from_histogram(&record.response),
+                service: Quantiles::from_histogram(&record.service),
+                origin: Quantiles::from_histogram(&record.origin),
                 parts: record.parts.clone(),
             });
         }
@@ -392,8 +392,10 @@ impl Outcome {
                 kind: name_of_kind(problem.kind).to_owned(),
                 origin: status_name(problem.origin, planned.target.status_version()),
                 ended: match problem.ended {
-                    Ended::Status(status) => status_name(status, planned.target.status_version()),
-                    Ended::Failed => "no reply".to_owned(),
+                    StepOutcome::Status(status) => {
+                        status_name(status, planned.target.status_version())
+                    }
+                    StepOutcome::Failed => "no reply".to_owned(),
                 },
                 count: problem.count,
             });
@@ -420,10 +422,10 @@ impl Outcome {
             reconnects: wire.reconnects,
             planned_ns: planned.duration_ns,
             took_ns: recorder.end_ns.saturating_sub(recorder.begin_ns),
-            behind: if speed.is_some() { behind_from(&timeline) } else { None },
-            own_lateness: Quantiles::of(&recorder.own_lateness),
-            start_wait: Quantiles::of(&recorder.start_wait),
-            response: Quantiles::of(&response),
+            behind: if speed.is_some() { find_behind_period(&timeline) } else { None },
+            own_lateness: Quantiles::from_histogram(&recorder.own_lateness),
+            start_wait: Quantiles::from_histogram(&recorder.start_wait),
+            response: Quantiles::from_histogram(&response),
             kinds,
             problems,
             timeline,
@@ -516,8 +518,8 @@ fn timeline_of(slices: &[Slice], slice_ns: u64) -> Vec<TimeSlice> {
 /// Returns since when the replay was behind: the first of the slices up to the end that are all
 /// behind, if there are at least two. It is the server's fault if the slices would be behind even
 /// without our own delays.
-fn behind_from(timeline: &[TimeSlice]) -> Option<Behind> {
-    let mut behind: Option<Behind> = None;
+fn find_behind_period(timeline: &[TimeSlice]) -> Option<BehindPeriod> {
+    let mut behind: Option<BehindPeriod> = None;
     let mut slices = 0;
     for slice in timeline.iter().rev() {
         if slice.started == 0 {
@@ -529,8 +531,10 @@ fn behind_from(timeline: &[TimeSlice]) -> Option<Behind> {
         }
         let is_own_fault = slice.response_ns.saturating_sub(slice.own_late_ns) <= limit_ns;
         let was_own_fault = behind.is_none_or(|behind| behind.is_own_fault);
-        behind =
-            Some(Behind { from_ns: slice.from_ns, is_own_fault: is_own_fault && was_own_fault });
+        behind = Some(BehindPeriod {
+            from_ns: slice.from_ns,
+            is_own_fault: is_own_fault && was_own_fault,
+        });
         slices += 1;
     }
     behind.filter(|_| slices > 1)
@@ -558,14 +562,14 @@ mod tests {
 
     #[test]
     fn finds_start_of_permanent_lag() {
-        let behind = Behind { from_ns: 2, is_own_fault: false };
-        assert_eq!(behind_from(&timeline(&[1, 2, 300, 500])), Some(behind));
+        let behind = BehindPeriod { from_ns: 2, is_own_fault: false };
+        assert_eq!(find_behind_period(&timeline(&[1, 2, 300, 500])), Some(behind));
         // A temporary stall doesn't count, nor does a slow server that isn't getting slower.
-        assert_eq!(behind_from(&timeline(&[1, 900, 2, 1])), None);
-        assert_eq!(behind_from(&timeline(&[100, 110, 105])), None);
+        assert_eq!(find_behind_period(&timeline(&[1, 900, 2, 1])), None);
+        assert_eq!(find_behind_period(&timeline(&[100, 110, 105])), None);
         // One slice shows no trend.
-        assert_eq!(behind_from(&timeline(&[1, 2, 300])), None);
-        assert_eq!(behind_from(&[]), None);
+        assert_eq!(find_behind_period(&timeline(&[1, 2, 300])), None);
+        assert_eq!(find_behind_period(&[]), None);
     }
     #[test]
     fn blames_no_server_for_late_client() {
@@ -573,9 +577,15 @@ mod tests {
         for slice in &mut late[2..] {
             slice.own_late_ns = slice.response_ns - 5_000_000;
         }
-        assert_eq!(behind_from(&late), Some(Behind { from_ns: 2, is_own_fault: true }));
+        assert_eq!(
+            find_behind_period(&late),
+            Some(BehindPeriod { from_ns: 2, is_own_fault: true })
+        );
         // In one of the parts, the server would be behind on its own.
         late[3].own_late_ns = 1_000_000;
-        assert_eq!(behind_from(&late), Some(Behind { from_ns: 2, is_own_fault: false }));
+        assert_eq!(
+            find_behind_period(&late),
+            Some(BehindPeriod { from_ns: 2, is_own_fault: false })
+        );
     }
 }

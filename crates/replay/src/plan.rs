@@ -16,7 +16,7 @@ use crate::division::Division;
 use crate::order::Span;
 use crate::planner::{Item, PlanSettings, Planner};
 use crate::step::{Batch, Step};
-use crate::tree::{Fact, HardLink, NONE, Place, Tree};
+use crate::tree::{DirectoryEntry, HardLink, NONE, TracedOperation, Tree};
 
 /// Maximum number of operations in a window.
 pub(crate) const OPS_MAX: usize = 20_000_000;
@@ -64,7 +64,7 @@ pub struct InitialObject {
     /// Number of the object.
     pub object: u32,
     /// Its place; `None` for a generated name at the top.
-    pub place: Option<Place>,
+    pub place: Option<DirectoryEntry>,
     /// Type, a value of v3's `ftype3`.
     pub file_type: u8,
     /// Size in bytes.
@@ -260,14 +260,14 @@ impl Loader {
         }
         if is_before {
             for fact in &found {
-                self.tree.learn(fact);
+                self.tree.record_operation(fact);
             }
             return;
         }
         if !self.is_in_window {
             self.is_in_window = true;
             if self.window.start > 0 {
-                self.tree.begin_here();
+                self.tree.mark_start();
             }
         }
         let client = self.connections.get(&call.connection).copied().unwrap_or_default();
@@ -293,10 +293,10 @@ impl Loader {
         }
     }
 
-    fn fact(&mut self, call: &Call, at: usize, action: Action) -> Fact {
+    fn fact(&mut self, call: &Call, at: usize, action: Action) -> TracedOperation {
         let op = &call.ops[at];
         let tree = &mut self.tree;
-        let mut fact = Fact {
+        let mut fact = TracedOperation {
             action,
             file: tree.object(op.file),
             other: tree.object(op.other),
@@ -336,14 +336,14 @@ impl Loader {
         // Calls whose reply was very late come after others that started later.
         self.items.sort_by_key(|item| item.span.start_ns);
         for item in &mut self.items {
-            let Fact { action, file, other, name, other_name, .. } = item.fact;
+            let TracedOperation { action, file, other, name, other_name, .. } = item.fact;
             item.named = self.tree.find(file, name);
             item.victim = match action {
                 Action::Rename => self.tree.find(other, other_name),
                 _ => item.named,
             };
             self.tree.mark_used(&item.fact);
-            self.tree.learn(&item.fact);
+            self.tree.record_operation(&item.fact);
         }
         let objects = self.tree.initial_objects();
         let mut initial = Vec::new();

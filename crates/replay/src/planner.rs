@@ -1,18 +1,18 @@
 //! Turns the operations of a trace into steps.
 //!
 //! [`Planner`] adapts each operation to the target's version, splits transfers that are too large,
-//! finds the open to use, and passes what it needs to [`Order`], which determines the dependencies.
-//! Operations must be added in the order in which they started.
+//! finds the open to use, and passes what it needs to [`DependencyBuilder`], which determines the
+//! dependencies. Operations must be added in the order in which they started.
 
 use std::collections::{BTreeMap, HashMap};
 
 use nfs_client::proto::client::{OperationKind, ProtocolVersion};
 
 use crate::action::{Action, DIRECTORY};
-use crate::order::{Class, Order, Span, Thing};
+use crate::order::{AccessKind, DependencyBuilder, Resource, Span};
 use crate::step::{Batch, Step};
 use crate::target_kind::TargetKind;
-use crate::tree::{Fact, NONE, Tree};
+use crate::tree::{NONE, TracedOperation, Tree};
 use crate::window::Window;
 
 /// The bits of ACCESS supported by all versions. **Source:** RFC 1813 section 3.3.4; RFC 8276
@@ -38,7 +38,7 @@ pub struct PlanSettings {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item {
     /// The operation with its reply.
-    pub fact: Fact,
+    pub fact: TracedOperation,
     /// Number of its client in the trace.
     pub client: u32,
     /// When it was in flight.
@@ -57,7 +57,7 @@ pub(crate) struct Item {
 pub(crate) struct Planner<'a> {
     settings: &'a PlanSettings,
     tree: &'a Tree,
-    order: Order,
+    order: DependencyBuilder,
     steps: Vec<Step>,
     /// Objects whose handle is known by the time a step that uses them may start.
     has_producer: Vec<bool>,
@@ -65,9 +65,9 @@ pub(crate) struct Planner<'a> {
     /// The calls of each client.
     calls: Vec<ClientCalls>,
     /// Slots of the opens that a client has for an object, latest last.
-    opens: HashMap<Usage, Vec<Settled>>,
+    opens: HashMap<Usage, Vec<SettledSlot>>,
     /// Slots no longer in use, for the same client and object.
-    closed: HashMap<Usage, Vec<Settled>>,
+    closed: HashMap<Usage, Vec<SettledSlot>>,
     listings: HashMap<Usage, u32>,
     slots: u32,
     split: u64,
@@ -111,19 +111,19 @@ struct Usage {
 /// A slot whose OPEN or CLOSE got its reply at this time of the trace. Operations that started
 /// earlier didn't know about it and don't wait for it.
 #[derive(Debug, Clone, Copy)]
-struct Settled {
+struct SettledSlot {
     slot: u32,
     at_ns: u64,
 }
 
 /// Returns the index of the latest slot that was settled at or before `by_ns`.
-fn find_settled(slots: &[Settled], by_ns: u64) -> Option<usize> {
+fn find_settled(slots: &[SettledSlot], by_ns: u64) -> Option<usize> {
     slots.iter().rposition(|settled| settled.at_ns <= by_ns)
 }
 
 /// The steps of a trace.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct PlannedSteps {
     /// The steps themselves.
     pub batch: Batch,
     /// Number of opens and listings.
@@ -148,7 +148,7 @@ impl<'a> Planner<'a> {
         Self {
             settings,
             tree,
-            order: Order::default(),
+            order: DependencyBuilder::default(),
             steps: Vec::new(),
             has_producer,
             clients: HashMap::new(),
@@ -165,13 +165,13 @@ impl<'a> Planner<'a> {
     }
 
     /// Creates the steps for operations, which must be in the order in which they started.
-    pub(crate) fn make(mut self, items: &[Item]) -> Made {
+    pub(crate) fn make(mut self, items: &[Item]) -> PlannedSteps {
         let begin_ns = items.first().map_or(0, |item| item.span.start_ns);
         for item in items {
             self.plan_item(item, begin_ns);
         }
         let batch = Batch::new(self.steps, self.order, self.calls.len());
-        Made {
+        PlannedSteps {
             batch,
             slots: self.slots,
             split: self.split,
@@ -199,7 +199,7 @@ impl<'a> Planner<'a> {
             scheduled_ns: item.span.start_ns - begin_ns,
             think_ns,
             origin_ns: item.origin_ns.unwrap_or(u64::MAX),
-            ..Step::of(self.adapted(fact.action, item.victim))
+            ..Step::new(self.adapt_action(fact.action, item.victim))
         };
         if matches!(step.action, Action::OpenHandle(_)) && !self.settings.target.opens_handles() {
             self.handle_opens += 1;
@@ -237,7 +237,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Adapts an action to the target's version.
-    fn adapted(&self, action: Action, victim: u32) -> Action {
+    fn adapt_action(&self, action: Action, victim: u32) -> Action {
         match action {
             // In v4, REMOVE also removes directories.
             Action::Remove if self.tree.type_of(victim) == DIRECTORY => Action::Rmdir,
@@ -298,14 +298,14 @@ impl<'a> Planner<'a> {
                     Some(at) => closed.remove(at).slot,
                     None => self.new_slot(),
                 };
-                self.opens.entry(usage).or_default().push(Settled { slot, at_ns });
+                self.opens.entry(usage).or_default().push(SettledSlot { slot, at_ns });
                 slot
             }
             Action::Close => {
                 let opens = self.opens.entry(usage).or_default();
                 let Some(at) = find_settled(opens, start_ns) else { return NONE };
                 let slot = opens.remove(at).slot;
-                self.closed.entry(usage).or_default().push(Settled { slot, at_ns });
+                self.closed.entry(usage).or_default().push(SettledSlot { slot, at_ns });
                 slot
             }
             Action::Readdir { .. } | Action::ReaddirPlus { .. } => {
@@ -335,63 +335,69 @@ impl<'a> Planner<'a> {
         let Step { action, file, other, result, name, other_name, slot, .. } = *step;
         let span = item.span;
         let order = &mut self.order;
-        let mut need = |thing: Thing, class: Class| order.access(number, span, thing, class);
+        let mut need =
+            |thing: Resource, class: AccessKind| order.access(number, span, thing, class);
         let file_class = match action {
-            Action::SetSize(_) => Class::Exclusive,
-            action if action.changes_file() => Class::Change,
-            _ => Class::Read,
+            Action::SetSize(_) => AccessKind::Exclusive,
+            action if action.changes_file() => AccessKind::Change,
+            _ => AccessKind::Read,
         };
         if file != NONE {
-            need(Thing::File(file), file_class);
+            need(Resource::File(file), file_class);
         }
         if other != NONE && other != file {
-            need(Thing::File(other), Class::Read);
+            need(Resource::File(other), AccessKind::Read);
         }
         let slot_class = match action {
-            Action::Close | Action::Readdir { .. } | Action::ReaddirPlus { .. } => Class::Exclusive,
-            _ if action.opens_file() => Class::Exclusive,
-            _ => Class::Read,
+            Action::Close | Action::Readdir { .. } | Action::ReaddirPlus { .. } => {
+                AccessKind::Exclusive
+            }
+            _ if action.opens_file() => AccessKind::Exclusive,
+            _ => AccessKind::Read,
         };
         if slot != NONE {
-            need(Thing::Slot(slot), slot_class);
+            need(Resource::Slot(slot), slot_class);
         }
         let changes_name = action.makes_object()
             || matches!(action, Action::Remove | Action::Rmdir | Action::Rename | Action::Link);
-        let name_class = if changes_name { Class::Exclusive } else { Class::Read };
+        let name_class = if changes_name { AccessKind::Exclusive } else { AccessKind::Read };
         let name_dir = if action == Action::Link { other } else { file };
         if name != NONE && name_dir != NONE {
-            need(Thing::Name(name_dir, name), name_class);
+            need(Resource::Name(name_dir, name), name_class);
         }
         if other_name != NONE && other != NONE {
-            need(Thing::Name(other, other_name), Class::Exclusive);
+            need(Resource::Name(other, other_name), AccessKind::Exclusive);
         }
         // A listing waits for changes of its directory, but these don't wait for each other.
         if changes_name && name_dir != NONE {
-            need(Thing::Entries(name_dir), Class::Change);
+            need(Resource::Entries(name_dir), AccessKind::Change);
             if action == Action::Rename && other != NONE && other != name_dir {
-                need(Thing::Entries(other), Class::Change);
+                need(Resource::Entries(other), AccessKind::Change);
             }
         }
         if matches!(action, Action::Readdir { .. } | Action::ReaddirPlus { .. }) && file != NONE {
-            need(Thing::Entries(file), Class::Read);
+            need(Resource::Entries(file), AccessKind::Read);
         }
         let is_victim_gone = matches!(action, Action::Remove | Action::Rmdir | Action::Rename);
         if is_victim_gone && item.victim != NONE && step.status == 0 && item.victim != other {
-            need(Thing::File(item.victim), Class::Exclusive);
+            need(Resource::File(item.victim), AccessKind::Exclusive);
         }
         // In a local directory, files are found by name, so nothing may use the file during a
         // rename.
         let is_directory = self.settings.target == TargetKind::Directory;
         if is_directory && action == Action::Rename && item.named != NONE {
-            need(Thing::File(item.named), Class::Exclusive);
+            need(Resource::File(item.named), AccessKind::Exclusive);
         }
         if result != NONE && result != file {
             // All other steps wait for the first one that returns a handle.
             let produced = &mut self.has_producer[result as usize];
-            let class =
-                if *produced && !action.makes_object() { Class::Read } else { Class::Exclusive };
+            let class = if *produced && !action.makes_object() {
+                AccessKind::Read
+            } else {
+                AccessKind::Exclusive
+            };
             *produced = true;
-            need(Thing::File(result), class);
+            need(Resource::File(result), class);
         }
     }
 }

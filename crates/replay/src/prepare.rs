@@ -6,10 +6,10 @@
 use nfs_client::proto::nfs3::StableHow;
 
 use crate::action::{Action, Creation, DIRECTORY, SYMLINK};
-use crate::order::{Class, Order, Span, Thing};
+use crate::order::{AccessKind, DependencyBuilder, Resource, Span};
 use crate::plan::{InitialObject, ReplayPlan};
 use crate::step::{Batch, Step};
-use crate::tree::Place;
+use crate::tree::DirectoryEntry;
 
 /// Number of connections that build the tree.
 pub(crate) const CONNECTIONS: u32 = 4;
@@ -30,14 +30,14 @@ pub enum Fill {
 /// for objects at the top.
 pub(crate) fn make_batch(plan: &mut ReplayPlan, fill: Fill, wsize: u32) -> Batch {
     let top = plan.objects;
-    let mut maker = Maker { order: Order::default(), steps: Vec::new(), client: 0 };
+    let mut maker = StepMaker { order: DependencyBuilder::default(), steps: Vec::new(), client: 0 };
     for initial in plan.initial.clone() {
         let place = if let Some(place) = initial.place {
             place
         } else {
             let sort = if initial.file_type == DIRECTORY { 'd' } else { 'f' };
             plan.names.push(format!("{sort}{}", initial.object));
-            Place { dir: top, name: plan.names.len() as u32 - 1 }
+            DirectoryEntry { dir: top, name: plan.names.len() as u32 - 1 }
         };
         maker.client = (maker.client + 1) % CONNECTIONS;
         maker.make(&initial, place, fill, wsize);
@@ -53,11 +53,11 @@ pub(crate) fn make_batch(plan: &mut ReplayPlan, fill: Fill, wsize: u32) -> Batch
                     file: link.object,
                     other: link.place.dir,
                     name: link.place.name,
-                    ..Step::of(Action::Link)
+                    ..Step::new(Action::Link)
                 },
                 &[
-                    (Thing::File(link.object), Class::Read),
-                    (Thing::File(link.place.dir), Class::Read),
+                    (Resource::File(link.object), AccessKind::Read),
+                    (Resource::File(link.place.dir), AccessKind::Read),
                 ],
             );
         }
@@ -65,44 +65,47 @@ pub(crate) fn make_batch(plan: &mut ReplayPlan, fill: Fill, wsize: u32) -> Batch
     Batch::new(maker.steps, maker.order, CONNECTIONS as usize)
 }
 
-struct Maker {
-    order: Order,
+struct StepMaker {
+    order: DependencyBuilder,
     steps: Vec<Step>,
     client: u32,
 }
 
-impl Maker {
-    fn make(&mut self, initial: &InitialObject, place: Place, fill: Fill, wsize: u32) {
+impl StepMaker {
+    fn make(&mut self, initial: &InitialObject, place: DirectoryEntry, fill: Fill, wsize: u32) {
         let InitialObject { object, size, .. } = *initial;
         let action = match initial.file_type {
             DIRECTORY => Action::Mkdir,
             SYMLINK => Action::Symlink { target_bytes: size.clamp(1, 1024) as u32 },
             _ => Action::Create { how: Creation::Unchecked, size: None },
         };
-        let of_object = Thing::File(object);
+        let of_object = Resource::File(object);
         self.push(
-            Step { file: place.dir, name: place.name, result: object, ..Step::of(action) },
-            &[(Thing::File(place.dir), Class::Read), (of_object, Class::Exclusive)],
+            Step { file: place.dir, name: place.name, result: object, ..Step::new(action) },
+            &[(Resource::File(place.dir), AccessKind::Read), (of_object, AccessKind::Exclusive)],
         );
         if !matches!(action, Action::Create { .. }) || size == 0 {
             return;
         }
         if fill == Fill::Sparse {
-            let step = Step { file: object, ..Step::of(Action::SetSize(size)) };
-            return self.push(step, &[(of_object, Class::Exclusive)]);
+            let step = Step { file: object, ..Step::new(Action::SetSize(size)) };
+            return self.push(step, &[(of_object, AccessKind::Exclusive)]);
         }
         let mut offset = 0;
         while offset < size {
             let count = (size - offset).min(u64::from(wsize)) as u32;
             let write = Action::Write { offset, count, stable: StableHow::Unstable };
-            self.push(Step { file: object, ..Step::of(write) }, &[(of_object, Class::Change)]);
+            self.push(
+                Step { file: object, ..Step::new(write) },
+                &[(of_object, AccessKind::Change)],
+            );
             offset += u64::from(count);
         }
         let commit = Action::Commit { offset: 0, count: 0 };
-        self.push(Step { file: object, ..Step::of(commit) }, &[(of_object, Class::Read)]);
+        self.push(Step { file: object, ..Step::new(commit) }, &[(of_object, AccessKind::Read)]);
     }
 
-    fn push(&mut self, step: Step, needs: &[(Thing, Class)]) {
+    fn push(&mut self, step: Step, needs: &[(Resource, AccessKind)]) {
         let number = self.steps.len() as u32;
         // Each step comes after the previous one, so that those of the same file stay in order.
         let span = Span { start_ns: u64::from(number), end_ns: u64::from(number) };

@@ -24,7 +24,7 @@ const PARTS: u64 = 20;
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Ended {
+pub(crate) enum StepOutcome {
     /// With this NFS status.
     Status(u32),
     /// Without a usable reply.
@@ -98,7 +98,7 @@ pub(crate) struct ProblemCount {
     pub kind: u16,
     /// Status at the origin; `NONE` if unknown.
     pub origin: u32,
-    pub ended: Ended,
+    pub ended: StepOutcome,
     pub count: u64,
 }
 
@@ -212,7 +212,7 @@ impl Recorder {
     }
 
     /// Records that a step was issued.
-    pub(crate) fn issue(&mut self, step: &Step) {
+    pub(crate) fn record_issue(&mut self, step: &Step) {
         self.issued += 1;
         self.kinds[step.action.kind() as usize].steps += 1;
     }
@@ -230,7 +230,7 @@ impl Recorder {
         number: u32,
         step: &Step,
         times: &Times,
-        ended: Ended,
+        ended: StepOutcome,
         bytes: u32,
     ) {
         let Times { scheduled_ns, started_ns, done_ns } = *times;
@@ -256,9 +256,9 @@ impl Recorder {
             sums.origin_ns += step.origin_ns;
         }
         match (step.status, ended) {
-            (NONE | 0, Ended::Status(0)) => {}
-            (origin, Ended::Status(status)) if origin == status => kind.expected_errors += 1,
-            (_, Ended::Status(0)) => kind.missing_errors += 1,
+            (NONE | 0, StepOutcome::Status(0)) => {}
+            (origin, StepOutcome::Status(status)) if origin == status => kind.expected_errors += 1,
+            (_, StepOutcome::Status(0)) => kind.missing_errors += 1,
             (origin, ended) => {
                 kind.unexpected_errors += 1;
                 self.note_problem(step.action.kind(), origin, ended);
@@ -327,7 +327,7 @@ impl Recorder {
         }
     }
 
-    fn note_problem(&mut self, kind: OperationKind, origin: u32, ended: Ended) {
+    fn note_problem(&mut self, kind: OperationKind, origin: u32, ended: StepOutcome) {
         self.add_problem(ProblemCount { kind: kind as u16, origin, ended, count: 1 });
     }
 
@@ -361,17 +361,17 @@ mod tests {
         let noent = 2;
         let exist = 17;
         for (origin, ended) in [
-            (0, Ended::Status(0)),
-            (NONE, Ended::Status(0)),
-            (noent, Ended::Status(noent)),
-            (noent, Ended::Status(0)),
-            (0, Ended::Status(noent)),
-            (noent, Ended::Status(exist)),
-            (0, Ended::Failed),
-            (0, Ended::Status(noent)),
+            (0, StepOutcome::Status(0)),
+            (NONE, StepOutcome::Status(0)),
+            (noent, StepOutcome::Status(noent)),
+            (noent, StepOutcome::Status(0)),
+            (0, StepOutcome::Status(noent)),
+            (noent, StepOutcome::Status(exist)),
+            (0, StepOutcome::Failed),
+            (0, StepOutcome::Status(noent)),
         ] {
-            let step = Step { status: origin, origin_ns: 30, ..Step::of(Action::Lookup) };
-            recorder.issue(&step);
+            let step = Step { status: origin, origin_ns: 30, ..Step::new(Action::Lookup) };
+            recorder.record_issue(&step);
             recorder.end(0, &step, &times, ended, 0);
         }
         let kind = &recorder.kinds[OperationKind::Lookup as usize];
@@ -387,13 +387,13 @@ mod tests {
         for begin_ns in [1_000_000, 77_000_000_000] {
             let mut recorder = Recorder::new(1000, 1000, 1);
             recorder.begin_ns = begin_ns;
-            let step = Step { scheduled_ns: 990, origin_ns: 20, ..Step::of(Action::Getattr) };
+            let step = Step { scheduled_ns: 990, origin_ns: 20, ..Step::new(Action::Getattr) };
             let scheduled_ns = begin_ns + 990;
-            recorder.issue(&step);
+            recorder.record_issue(&step);
             recorder.start(&Start { step: 0, scheduled_ns, ready_ns: scheduled_ns }, scheduled_ns);
             let done_ns = scheduled_ns + 100;
             let times = Times { scheduled_ns, started_ns: scheduled_ns, done_ns };
-            recorder.end(0, &step, &times, Ended::Failed, 512);
+            recorder.end(0, &step, &times, StepOutcome::Failed, 512);
             hosts.push(recorder);
         }
         let other = hosts.remove(1);
@@ -417,11 +417,11 @@ mod tests {
     fn excludes_own_delay_from_sums() {
         let mut recorder = Recorder::new(1_000_000, 1_000_000, 2);
         for (number, ready_ns, started_ns) in [(0, 100, 130), (1, 150, 150)] {
-            let step = Step { origin_ns: 20, ..Step::of(Action::Getattr) };
+            let step = Step { origin_ns: 20, ..Step::new(Action::Getattr) };
             let start = Start { step: number, scheduled_ns: 100, ready_ns };
             recorder.start(&start, started_ns);
             let times = Times { scheduled_ns: 100, started_ns, done_ns: 200 };
-            recorder.end(number, &step, &times, Ended::Status(0), 0);
+            recorder.end(number, &step, &times, StepOutcome::Status(0), 0);
         }
         let kind = &recorder.kinds[OperationKind::Getattr as usize];
         // The first one was 30 ns late because we were busy, the second one waited 50 ns for

@@ -19,13 +19,13 @@ use nfs_client::{
 use rustix::io::Errno;
 
 use crate::action::DIRECTORY;
-use crate::executor::{Course, ExecuteError, Executor, Purpose, Work};
+use crate::executor::{BatchSchedule, BatchWork, ExecuteError, Executor, Purpose};
 use crate::lanes::Pace;
 use crate::operation::{Files, write_pool};
-use crate::outcome::{Planned, Record, ShareRecord, name_of_kind};
+use crate::outcome::{PlannedValues, Record, ShareRecord, name_of_kind};
 use crate::plan::ReplayPlan;
 use crate::prepare::{self, CONNECTIONS, DEPTH, Fill};
-use crate::recorder::{Ended, Recorder};
+use crate::recorder::{Recorder, StepOutcome};
 use crate::step::Batch;
 use crate::target_kind::TargetKind;
 
@@ -177,14 +177,14 @@ impl<'a> Replayer<'a> {
             .map(|_| Connection::open(&self.mount, &options))
             .collect::<Result<Vec<_>, _>>()?;
         let mut executor = self.executor(connections, &options)?;
-        let work = Work {
+        let work = BatchWork {
             batch: &batch,
             names: &plan.names,
             purpose: Purpose::Prepare,
             files: &mut files,
             recorder: &mut recorder,
         };
-        let executed = executor.run(work, Course::alone(Pace::Closed));
+        let executed = executor.run(work, BatchSchedule::immediate(Pace::Closed));
         plan.names.truncate(names);
         executed?;
         drop(executor);
@@ -202,10 +202,10 @@ impl<'a> Replayer<'a> {
                 objects: plan.initial.len(),
                 kind: name_of_kind(problem.kind),
                 reason: match problem.ended {
-                    Ended::Status(status) => {
+                    StepOutcome::Status(status) => {
                         Status::from_number(status).name_in(self.version()).to_owned()
                     }
-                    Ended::Failed => "had no reply".to_owned(),
+                    StepOutcome::Failed => "had no reply".to_owned(),
                 },
             });
         }
@@ -222,8 +222,8 @@ impl<'a> Replayer<'a> {
         files: &mut Files,
         pace: Pace,
     ) -> Result<Record, ReplayError> {
-        let share = self.open_clients(plan)?.replay(plan, files, Course::alone(pace))?;
-        let planned = Planned::of(plan, pace, TargetKind::Nfs(self.version()));
+        let share = self.open_clients(plan)?.replay(plan, files, BatchSchedule::immediate(pace))?;
+        let planned = PlannedValues::from_plan(plan, pace, TargetKind::Nfs(self.version()));
         Ok(Record::new(share.recorder, planned, share.wire))
     }
 
@@ -374,11 +374,11 @@ impl Clients<'_> {
         mut self,
         plan: &ReplayPlan,
         files: &mut Files,
-        course: Course<'_>,
+        course: BatchSchedule<'_>,
     ) -> Result<ShareRecord, ReplayError> {
         let planned_ns = course.pace.instant_ns(0, plan.duration_ns);
         let mut recorder = Recorder::new(planned_ns, plan.duration_ns, plan.batch.steps.len());
-        let work = Work {
+        let work = BatchWork {
             batch: &plan.batch,
             names: &plan.names,
             purpose: Purpose::Replay,

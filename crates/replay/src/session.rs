@@ -5,11 +5,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use fleet::Gone;
+use fleet::PeerGone;
 
 use crate::hosts::ShareHosts;
 use crate::lanes::Pace;
-use crate::limit::{LimitFound, SearchedSpeeds, find_limit};
+use crate::limit::{SearchResult, SearchedSpeeds, find_limit};
 use crate::outcome::{Outcome, Record};
 use crate::plan::ReplayPlan;
 use crate::replayer::{ReplayError, ReplaySettings};
@@ -74,7 +74,7 @@ pub enum ReplaySessionError {
     Target(#[from] ReplayError),
     /// A host that shares the replay is lost or can't continue.
     #[error(transparent)]
-    Host(#[from] Gone),
+    Host(#[from] PeerGone),
 }
 
 impl Rounds {
@@ -117,7 +117,7 @@ impl ReplaySession<'_, '_> {
         &mut self,
         max: f64,
         points: Option<u32>,
-    ) -> Result<LimitFound, ReplaySessionError> {
+    ) -> Result<SearchResult, ReplaySessionError> {
         let speeds = SearchedSpeeds { max, trace_ns: self.plan.duration_ns, points };
         find_limit(speeds, |speed| {
             let outcome = self.replay_rounds(Pace::Open { speed })?;

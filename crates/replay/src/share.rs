@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::division::Division;
 use crate::exchange::{Exchange, NoticeSender, OpenExchange, StepEnd};
-use crate::executor::Course;
+use crate::executor::BatchSchedule;
 use crate::lanes::Pace;
 use crate::operation::{Files, KnownHandle};
 use crate::outcome::ShareRecord;
@@ -36,7 +36,7 @@ use crate::window::Window;
 pub enum ShareOrder {
     /// A piece of the trace.
     Trace(Vec<u8>),
-    /// Create the plan, and keep a share of it; answered by `Planned`.
+    /// Create the plan, and keep a share of it; answered by `PlannedShare`.
     Plan(Box<ShareTask>),
     /// Handles of the tree, which the controller has built.
     Handles(Vec<ObjectHandle>),
@@ -45,7 +45,7 @@ pub enum ShareOrder {
     /// Read the clock; answered by `Clock`.
     Clock,
     /// Replay; answered by `Replayed`.
-    Replay(Begin),
+    Replay(ReplayStart),
     /// An operation of another host has ended.
     Ended(Notice),
 }
@@ -90,7 +90,7 @@ pub struct ShareTask {
 
 /// When a replay begins.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Begin {
+pub struct ReplayStart {
     /// How its steps are scheduled.
     pub pace: Pace,
     /// Start time, by the clock of the host that receives it.
@@ -174,7 +174,7 @@ pub fn serve_share(
     let reports = stdio::message_end(input, output, flags, handle, on_end);
     let mut host =
         SharingHost { clock, around, stop, incoming, reports: &reports, trace: Vec::new() };
-    host.obey(&orders);
+    host.execute_order(&orders);
 }
 
 /// A host with its share of a replay.
@@ -188,7 +188,7 @@ struct SharingHost<'a> {
 }
 
 /// A share with its plan.
-struct Planned<'a> {
+struct PlannedShare<'a> {
     plan: ReplayPlan,
     replayer: Replayer<'a>,
     handles: Vec<KnownHandle>,
@@ -204,10 +204,10 @@ struct Ready<'a> {
 }
 
 impl SharingHost<'_> {
-    fn obey(&mut self, orders: &Receiver<Option<ShareOrder>>) {
+    fn execute_order(&mut self, orders: &Receiver<Option<ShareOrder>>) {
         let clock = self.clock;
         let stop = Arc::clone(&self.stop);
-        let mut planned: Option<Planned<'_>> = None;
+        let mut planned: Option<PlannedShare<'_>> = None;
         while let Ok(Some(order)) = orders.recv() {
             let answer = match (order, &mut planned) {
                 (ShareOrder::Trace(piece), _) => {
@@ -242,7 +242,7 @@ impl SharingHost<'_> {
         task: &ShareTask,
         clock: &'c SystemClock,
         stop: &'c AtomicBool,
-    ) -> Result<MadePlan<'c>, String> {
+    ) -> Result<DigestedShare<'c>, String> {
         let version: ProtocolVersion = task
             .version
             .parse()
@@ -271,11 +271,11 @@ impl SharingHost<'_> {
             .map_err(|error| format!("its trace {error}"))?;
         let digest = plan.digest();
         plan.keep_share(&task.division, task.host);
-        let planned = Planned { plan, replayer, handles: Vec::new(), ready: None };
-        Ok(MadePlan { planned, digest })
+        let planned = PlannedShare { plan, replayer, handles: Vec::new(), ready: None };
+        Ok(DigestedShare { planned, digest })
     }
 
-    fn connect(&self, planned: &mut Planned<'_>) -> ShareReport {
+    fn connect(&self, planned: &mut PlannedShare<'_>) -> ShareReport {
         let handles = std::mem::take(&mut planned.handles);
         let files = Files::with_handles(&planned.plan, &handles);
         let clients = match planned.replayer.open_clients(&planned.plan) {
@@ -292,7 +292,7 @@ impl SharingHost<'_> {
         }
     }
 
-    fn replay(&self, planned: &mut Planned<'_>, begin: Begin) -> ShareReport {
+    fn replay(&self, planned: &mut PlannedShare<'_>, begin: ReplayStart) -> ShareReport {
         let Some(Ready { clients, mut files, exchange, outgoing }) = planned.ready.take() else {
             return ShareReport::Failed("its clients are not connected".to_owned());
         };
@@ -304,7 +304,7 @@ impl SharingHost<'_> {
                 }
             });
             let exchange = exchange;
-            let course = Course {
+            let course = BatchSchedule {
                 pace: begin.pace,
                 begin_ns: Some(begin.begin_ns),
                 exchange: Some(&exchange),
@@ -322,12 +322,12 @@ impl SharingHost<'_> {
 }
 
 /// A share with the digest of the whole plan.
-struct MadePlan<'a> {
-    planned: Planned<'a>,
+struct DigestedShare<'a> {
+    planned: PlannedShare<'a>,
     digest: u64,
 }
 
-impl Planned<'_> {
+impl PlannedShare<'_> {
     fn add_handles(&mut self, handles: Vec<ObjectHandle>) {
         for ObjectHandle { object, handle } in handles {
             if let Some(handle) = FileHandle::from_slice(&handle) {

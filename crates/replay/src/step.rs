@@ -5,7 +5,7 @@
 //! Neither changes during the execution.
 
 use crate::action::Action;
-use crate::order::{Graph, Order};
+use crate::order::{DependencyBuilder, Graph};
 use crate::tree::NONE;
 
 /// A step of a replay.
@@ -40,7 +40,7 @@ pub struct Step {
 
 impl Step {
     /// Creates a step without file and name.
-    pub const fn of(action: Action) -> Self {
+    pub const fn new(action: Action) -> Self {
         Self {
             action,
             client: 0,
@@ -72,7 +72,7 @@ pub struct Batch {
 
 impl Batch {
     /// Creates a batch of steps whose accesses are in `order`.
-    pub fn new(steps: Vec<Step>, order: Order, clients: usize) -> Self {
+    pub fn new(steps: Vec<Step>, order: DependencyBuilder, clients: usize) -> Self {
         let mut lists = vec![Vec::new(); clients];
         for (number, step) in steps.iter().enumerate() {
             lists[step.client as usize].push(number as u32);

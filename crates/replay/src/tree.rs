@@ -17,7 +17,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 
 /// An operation with its reply, from which a tree learns.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fact {
+pub(crate) struct TracedOperation {
     pub action: Action,
     pub file: u32,
     pub other: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Fact {
 
 /// A name in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct DirectoryEntry {
     /// Number of the directory.
     pub dir: u32,
     /// Number of the name.
@@ -62,9 +62,9 @@ pub(crate) struct Object {
     /// It no longer exists.
     is_removed: bool,
     /// Its name at the start.
-    pub initial: Option<Place>,
+    pub initial: Option<DirectoryEntry>,
     /// Its current name.
-    now: Option<Place>,
+    now: Option<DirectoryEntry>,
     /// Steps use it.
     pub is_used: bool,
     /// It is listed, so all of its entries matter.
@@ -72,7 +72,7 @@ pub(crate) struct Object {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
+enum EntryTarget {
     Absent,
     Object(u32),
     /// Created in the trace, with a reply that did not contain its handle.
@@ -84,7 +84,7 @@ enum Bound {
 pub(crate) struct Tree {
     objects: Vec<Object>,
     by_number: HashMap<u32, u32>,
-    names: HashMap<Place, Bound>,
+    names: HashMap<DirectoryEntry, EntryTarget>,
     name_numbers: HashMap<u64, u32>,
     /// Text of each name.
     pub texts: Vec<String>,
@@ -98,7 +98,7 @@ pub struct HardLink {
     /// Number of the file.
     pub object: u32,
     /// The additional name.
-    pub place: Place,
+    pub place: DirectoryEntry,
 }
 
 impl Tree {
@@ -145,8 +145,8 @@ impl Tree {
 
     /// Returns the object that a name currently refers to.
     pub(crate) fn find(&self, dir: u32, name: u32) -> u32 {
-        match self.names.get(&Place { dir, name }) {
-            Some(Bound::Object(object)) => *object,
+        match self.names.get(&DirectoryEntry { dir, name }) {
+            Some(EntryTarget::Object(object)) => *object,
             _ => NONE,
         }
     }
@@ -165,12 +165,12 @@ impl Tree {
             return;
         }
         self.describe(object, entry.file_type, entry.size);
-        self.bind(Place { dir, name }, object);
+        self.bind(DirectoryEntry { dir, name }, object);
         self.objects[object as usize].is_used |= is_used;
     }
 
     /// Makes the current state the state at the start.
-    pub(crate) fn begin_here(&mut self) {
+    pub(crate) fn mark_start(&mut self) {
         for object in &mut self.objects {
             object.is_made = object.is_removed;
             object.initial = object.now;
@@ -179,13 +179,13 @@ impl Tree {
             object.is_used = false;
             object.is_listed = false;
         }
-        self.names.retain(|_, bound| *bound != Bound::Unknown);
+        self.names.retain(|_, bound| *bound != EntryTarget::Unknown);
         let objects = &self.objects;
         self.links.retain(|link| !objects[link.object as usize].is_made);
     }
 
     /// Marks the objects that an operation uses.
-    pub(crate) fn mark_used(&mut self, fact: &Fact) {
+    pub(crate) fn mark_used(&mut self, fact: &TracedOperation) {
         let named = self.find(fact.file, fact.name);
         let replaced = self.find(fact.other, fact.other_name);
         for object in [fact.file, fact.other, fact.result, named, replaced] {
@@ -201,8 +201,8 @@ impl Tree {
     }
 
     /// Learns from an operation.
-    pub(crate) fn learn(&mut self, fact: &Fact) {
-        let Fact { action, file, result, name, .. } = *fact;
+    pub(crate) fn record_operation(&mut self, fact: &TracedOperation) {
+        let TracedOperation { action, file, result, name, .. } = *fact;
         let Some(status) = fact.status else { return };
         if file == NONE {
             return;
@@ -210,11 +210,11 @@ impl Tree {
         if status == 0 {
             self.learn_attributes(fact);
         }
-        let place = Place { dir: file, name };
+        let place = DirectoryEntry { dir: file, name };
         if name != NONE && !matches!(action, Action::Link) && action.takes_name() {
             self.describe(file, DIRECTORY, None);
             if status == Status::NoEnt.number() {
-                self.names.entry(place).or_insert(Bound::Absent);
+                self.names.entry(place).or_insert(EntryTarget::Absent);
             }
         }
         match (action, status == 0) {
@@ -224,7 +224,7 @@ impl Tree {
             (Action::Create { .. } | Action::Mkdir | Action::Symlink { .. } | Action::Mknod, _)
                 if name != NONE =>
             {
-                self.learn_made(fact, place);
+                self.record_created(fact, place);
             }
             (Action::Remove, true) if name != NONE => self.remove(place, 0),
             (Action::Rmdir, true) if name != NONE => self.remove(place, DIRECTORY),
@@ -232,11 +232,12 @@ impl Tree {
                 self.require(place, DIRECTORY);
             }
             (Action::Rename, true) if name != NONE && fact.other_name != NONE => {
-                self.rename(place, Place { dir: fact.other, name: fact.other_name });
+                self.rename(place, DirectoryEntry { dir: fact.other, name: fact.other_name });
             }
             (Action::Link, true) if name != NONE && fact.other != NONE => {
                 self.describe(fact.other, DIRECTORY, None);
-                self.names.insert(Place { dir: fact.other, name }, Bound::Object(file));
+                self.names
+                    .insert(DirectoryEntry { dir: fact.other, name }, EntryTarget::Object(file));
             }
             (Action::Readdir { .. } | Action::ReaddirPlus { .. }, true) => {
                 self.describe(file, DIRECTORY, None);
@@ -248,7 +249,7 @@ impl Tree {
     }
 
     /// Learns types and sizes. Until a file is changed, its size counts as that at the start.
-    fn learn_attributes(&mut self, fact: &Fact) {
+    fn learn_attributes(&mut self, fact: &TracedOperation) {
         let subject = if fact.result == NONE { fact.file } else { fact.result };
         let Some(object) = self.objects.get_mut(subject as usize) else { return };
         let changes = matches!(
@@ -313,8 +314,8 @@ impl Tree {
         }
     }
 
-    fn learn_lookup(&mut self, place: Place, result: u32) {
-        let Place { dir, name } = place;
+    fn learn_lookup(&mut self, place: DirectoryEntry, result: u32) {
+        let DirectoryEntry { dir, name } = place;
         // Names are hashed, so these two aren't recognizable. No server accepts them as names of
         // files.
         if result == dir {
@@ -327,13 +328,13 @@ impl Tree {
     }
 
     /// Records that a name refers to an object.
-    fn bind(&mut self, place: Place, object: u32) {
-        let known = self.names.insert(place, Bound::Object(object));
-        let leads_back = self.leads_to(place.dir, object);
+    fn bind(&mut self, place: DirectoryEntry, object: u32) {
+        let known = self.names.insert(place, EntryTarget::Object(object));
+        let leads_back = self.is_within(place.dir, object);
         let found = &mut self.objects[object as usize];
         match known {
-            Some(Bound::Object(other)) if other == object => {}
-            Some(Bound::Object(other)) => {
+            Some(EntryTarget::Object(other)) if other == object => {}
+            Some(EntryTarget::Object(other)) => {
                 // It was inferred from another operation and had no number until now.
                 let stands_in = self.objects[other as usize].is_stand_in;
                 let initial = self.objects[other as usize].initial;
@@ -346,8 +347,8 @@ impl Tree {
                     gone.is_made = true;
                 }
             }
-            Some(Bound::Unknown) => (found.is_made, found.now) = (true, Some(place)),
-            Some(Bound::Absent) => {}
+            Some(EntryTarget::Unknown) => (found.is_made, found.now) = (true, Some(place)),
+            Some(EntryTarget::Absent) => {}
             None if leads_back => {}
             None if found.now.is_some() || found.is_made => {
                 if !found.is_made && found.file_type != DIRECTORY {
@@ -359,7 +360,7 @@ impl Tree {
     }
 
     /// Returns true if an object is the directory itself or one of its ancestors.
-    fn leads_to(&self, dir: u32, object: u32) -> bool {
+    fn is_within(&self, dir: u32, object: u32) -> bool {
         let mut at = dir;
         // A chain cannot be longer than the number of objects. The limit guards against invalid
         // traces.
@@ -375,8 +376,8 @@ impl Tree {
         true
     }
 
-    fn learn_made(&mut self, fact: &Fact, place: Place) {
-        let Fact { action, result, .. } = *fact;
+    fn record_created(&mut self, fact: &TracedOperation, place: DirectoryEntry) {
+        let TracedOperation { action, result, .. } = *fact;
         let file_type = match action {
             Action::Mkdir => DIRECTORY,
             Action::Symlink { .. } => SYMLINK,
@@ -391,7 +392,7 @@ impl Tree {
         }
         let is_unchecked = matches!(action, Action::Create { how: Creation::Unchecked, .. });
         let existed = match self.names.get(&place) {
-            Some(Bound::Object(_)) => true,
+            Some(EntryTarget::Object(_)) => true,
             Some(_) => false,
             // Nothing is known about the name. If the file isn't empty or was used before, it
             // existed.
@@ -410,10 +411,10 @@ impl Tree {
             return;
         }
         if result == NONE {
-            self.names.insert(place, Bound::Unknown);
+            self.names.insert(place, EntryTarget::Unknown);
             return;
         }
-        self.names.insert(place, Bound::Object(result));
+        self.names.insert(place, EntryTarget::Object(result));
         let made = &mut self.objects[result as usize];
         made.is_made = true;
         made.initial = None;
@@ -422,9 +423,9 @@ impl Tree {
     }
 
     /// Infers that a name existed, if nothing is known about it yet.
-    fn require(&mut self, place: Place, file_type: u8) -> u32 {
+    fn require(&mut self, place: DirectoryEntry, file_type: u8) -> u32 {
         match self.names.get(&place) {
-            Some(Bound::Object(object)) => return *object,
+            Some(EntryTarget::Object(object)) => return *object,
             Some(_) => return NONE,
             None => {}
         }
@@ -441,11 +442,11 @@ impl Tree {
             size_is_known: true,
             ..Object::default()
         });
-        self.names.insert(place, Bound::Object(object));
+        self.names.insert(place, EntryTarget::Object(object));
         object
     }
 
-    fn remove(&mut self, place: Place, file_type: u8) {
+    fn remove(&mut self, place: DirectoryEntry, file_type: u8) {
         let object = self.require(place, file_type);
         if let Some(object) = self.objects.get_mut(object as usize)
             && object.now == Some(place)
@@ -453,28 +454,28 @@ impl Tree {
             object.is_removed = true;
             object.now = None;
         }
-        self.names.insert(place, Bound::Absent);
+        self.names.insert(place, EntryTarget::Absent);
     }
 
-    fn rename(&mut self, from: Place, to: Place) {
+    fn rename(&mut self, from: DirectoryEntry, to: DirectoryEntry) {
         if to.dir == NONE {
             return;
         }
         self.describe(to.dir, DIRECTORY, None);
         let object = self.require(from, 0);
-        if let Some(Bound::Object(victim)) = self.names.get(&to)
+        if let Some(EntryTarget::Object(victim)) = self.names.get(&to)
             && let Some(victim) = self.objects.get_mut(*victim as usize)
             && victim.now == Some(to)
         {
             victim.is_removed = true;
             victim.now = None;
         }
-        self.names.insert(from, Bound::Absent);
+        self.names.insert(from, EntryTarget::Absent);
         if let Some(moved) = self.objects.get_mut(object as usize) {
             moved.now = Some(to);
-            self.names.insert(to, Bound::Object(object));
+            self.names.insert(to, EntryTarget::Object(object));
         } else {
-            self.names.insert(to, Bound::Unknown);
+            self.names.insert(to, EntryTarget::Unknown);
         }
     }
 
@@ -522,7 +523,7 @@ impl Tree {
 
     /// Returns where an object was at the start, or `None` if it gets a generated name at the top.
     /// Objects in a directory created by the trace cannot have existed there before.
-    pub(crate) fn initial_place(&self, object: u32) -> Option<Place> {
+    pub(crate) fn initial_place(&self, object: u32) -> Option<DirectoryEntry> {
         let place = self.objects[object as usize].initial?;
         if self.objects[place.dir as usize].is_made { None } else { Some(place) }
     }

@@ -10,14 +10,14 @@ const DAY_NS: u64 = 86_400_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// Start of the window.
-    pub from: Moment,
+    pub from: TracePoint,
     /// End of the window. Calls that start at this time are not included.
-    pub to: Moment,
+    pub to: TracePoint,
 }
 
 /// A point in time of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Moment {
+pub enum TracePoint {
     /// Nanoseconds since the start of the trace.
     After(u64),
     /// Nanoseconds since midnight UTC, meaning the first such time of day in the trace.
@@ -30,19 +30,19 @@ impl Window {
 
     /// Returns the part between two points in time, in nanoseconds since the start of the trace.
     pub const fn between(from_ns: u64, to_ns: u64) -> Self {
-        Self { from: Moment::After(from_ns), to: Moment::After(to_ns) }
+        Self { from: TracePoint::After(from_ns), to: TracePoint::After(to_ns) }
     }
 
     /// Returns the window in nanoseconds since the start of the trace. `begin_ns` is the start of
     /// the trace in nanoseconds since 1970 UTC.
     pub(crate) fn range_in(self, begin_ns: u64) -> Range<u64> {
         let from_ns = match self.from {
-            Moment::After(from_ns) => from_ns,
-            Moment::Daytime(daytime_ns) => until_daytime(begin_ns, daytime_ns),
+            TracePoint::After(from_ns) => from_ns,
+            TracePoint::Daytime(daytime_ns) => until_daytime(begin_ns, daytime_ns),
         };
         let to_ns = match self.to {
-            Moment::After(to_ns) => to_ns,
-            Moment::Daytime(daytime_ns) => {
+            TracePoint::After(to_ns) => to_ns,
+            TracePoint::Daytime(daytime_ns) => {
                 let from_here_ns = begin_ns.saturating_add(from_ns);
                 let length_ns = until_daytime(from_here_ns, daytime_ns);
                 // From a time of day to the same one is a whole day.
@@ -68,12 +68,12 @@ mod tests {
     fn finds_first_matching_time_of_day() {
         // The trace starts at nine.
         let begin_ns = 20_000 * DAY_NS + 9 * HOUR_NS;
-        let at = |hours| Moment::Daytime(hours * HOUR_NS);
+        let at = |hours| TracePoint::Daytime(hours * HOUR_NS);
         let range = |from, to| Window { from, to }.range_in(begin_ns);
         assert_eq!(range(at(10), at(11)), HOUR_NS..2 * HOUR_NS);
         assert_eq!(range(at(23), at(1)), 14 * HOUR_NS..16 * HOUR_NS);
-        assert_eq!(range(at(8), Moment::After(u64::MAX)), 23 * HOUR_NS..u64::MAX);
-        assert_eq!(range(Moment::After(0), at(10)), 0..HOUR_NS);
+        assert_eq!(range(at(8), TracePoint::After(u64::MAX)), 23 * HOUR_NS..u64::MAX);
+        assert_eq!(range(TracePoint::After(0), at(10)), 0..HOUR_NS);
         assert_eq!(range(at(9), at(9)), 0..DAY_NS);
         assert_eq!(Window::ALL.range_in(begin_ns), 0..u64::MAX);
     }

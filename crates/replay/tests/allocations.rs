@@ -18,7 +18,7 @@ use replay::{
 };
 use trace::Op;
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static WATCHED: Cell<bool> = const { Cell::new(false) };
@@ -35,7 +35,7 @@ fn count() {
 }
 
 // SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         // SAFETY: the caller keeps the contract of `GlobalAlloc`.
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Creates a trace of rounds of six operations.
 fn trace_of_rounds(rounds: u64) -> Vec<u8> {

@@ -57,13 +57,13 @@ fn calls(ops: &[Op]) -> Vec<Call> {
     calls
 }
 
-struct Replayed {
+struct DirectoryReplay {
     outcome: Outcome,
     plan: ReplayPlan,
     folder: TempDir,
 }
 
-impl Replayed {
+impl DirectoryReplay {
     /// Returns the path of the object that the trace has under names with these hashes.
     fn path(&self, hashes: &[u64]) -> std::path::PathBuf {
         let mut path = self.folder.path().join("tree").join("d0");
@@ -72,10 +72,10 @@ impl Replayed {
     }
 }
 
-fn replay(trace: &[u8], pace: Pace, fill: Fill) -> Replayed {
+fn replay(trace: &[u8], pace: Pace, fill: Fill) -> DirectoryReplay {
     let folder = TempDir::new().unwrap();
     let (outcome, plan) = replay_in(folder.path(), trace, pace, fill);
-    Replayed { outcome, plan, folder }
+    DirectoryReplay { outcome, plan, folder }
 }
 
 fn replay_in(folder: &Path, trace: &[u8], pace: Pace, fill: Fill) -> (Outcome, ReplayPlan) {
@@ -175,7 +175,8 @@ fn reports_stale_handle_after_removal() {
         Op { name: 0xa, ..op(REMOVE, 10) },
         Op { status: Some(STALE), ..op(GETATTR, 11) },
     ];
-    let Replayed { outcome, .. } = replay(&trace_of(&calls(&ops), &[]), Pace::Closed, Fill::Sparse);
+    let DirectoryReplay { outcome, .. } =
+        replay(&trace_of(&calls(&ops), &[]), Pace::Closed, Fill::Sparse);
     assert!(outcome.is_faithful(), "{outcome:#?}");
     let getattr = outcome.kinds.iter().find(|kind| kind.kind == "GETATTR").unwrap();
     assert_eq!((getattr.expected_errors, getattr.ended), (1, 1));
@@ -233,7 +234,7 @@ fn opens_directory_for_v4_opens() {
     for call in &mut made {
         call.version = Version::V4_1;
     }
-    let Replayed { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Data);
+    let DirectoryReplay { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Data);
     assert!(outcome.is_faithful(), "{outcome:#?}");
     // One open, one read, one close, and no other call.
     assert_eq!((outcome.calls_sent, outcome.own_calls), (3, 0));
@@ -241,7 +242,7 @@ fn opens_directory_for_v4_opens() {
     made[0].ops[0].name = 0;
     made[0].ops[0].file = 11;
     made[0].ops[0].result = 0;
-    let Replayed { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Data);
+    let DirectoryReplay { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Data);
     assert!(outcome.is_faithful(), "{outcome:#?}");
     assert_eq!((outcome.calls_sent, outcome.own_calls), (3, 0));
 }
@@ -253,7 +254,7 @@ fn gives_all_clients_their_turn() {
         let read = Op { offset: number * 10, length: 10, count: 10, ..op(READ, 10) };
         made.push(call(number, number as u32 % 4, number, read));
     }
-    let Replayed { outcome, .. } =
+    let DirectoryReplay { outcome, .. } =
         replay(&trace_of(&made, &[]), Pace::Open { speed: 1.0 }, Fill::Data);
     assert!(outcome.is_faithful(), "{outcome:#?}");
     assert_eq!((outcome.accounted, outcome.clients), (4000, 4));
@@ -337,7 +338,7 @@ fn finds_file_during_renames() {
         call.response_ns = Some(if number < 3 { 100 } else { 900 });
         made.push(call);
     }
-    let Replayed { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Sparse);
+    let DirectoryReplay { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Sparse);
     assert!(outcome.is_faithful(), "{:#?}", outcome.problems);
     assert_eq!((outcome.ops, outcome.accounted), (603, 603));
 }

@@ -84,7 +84,7 @@ fn captured(version: ProtocolVersion) -> (Vec<Vec<Row>>, Vec<u8>) {
     (rows(&trace), trace)
 }
 
-struct Replayed {
+struct ReplayedTrace {
     target: Recorded,
     outcome: Outcome,
     plan: ReplayPlan,
@@ -92,7 +92,7 @@ struct Replayed {
     counted: [u64; 3],
 }
 
-fn replay(trace: &[u8], version: ProtocolVersion, pace: Pace, fill: Fill) -> Replayed {
+fn replay(trace: &[u8], version: ProtocolVersion, pace: Pace, fill: Fill) -> ReplayedTrace {
     let target = Recorded::start();
     let clock = SystemClock::new();
     let stop = AtomicBool::new(false);
@@ -112,7 +112,7 @@ fn replay(trace: &[u8], version: ProtocolVersion, pace: Pace, fill: Fill) -> Rep
     replayer.remove("replayed").unwrap();
     replayer.disconnect().unwrap();
     assert_eq!(target.server.list_directory("/export"), Some(Vec::new()));
-    Replayed { target, outcome, plan, counted }
+    ReplayedTrace { target, outcome, plan, counted }
 }
 
 fn check_faithful(outcome: &Outcome) {
@@ -123,7 +123,7 @@ fn check_faithful(outcome: &Outcome) {
 fn check_fixed_point(version: ProtocolVersion) {
     let (origin, trace) = captured(version);
     assert_eq!(origin.len(), 2, "{origin:#?}");
-    let Replayed { target, outcome, .. } =
+    let ReplayedTrace { target, outcome, .. } =
         replay(&trace, version, Pace::Open { speed: 1.0 }, Fill::Sparse);
     check_faithful(&outcome);
     let replayed = rows(&target.trace());
@@ -165,7 +165,7 @@ fn captures_v4_2_replay_unchanged() {
 #[test]
 fn the_server_counts_what_was_replayed() {
     let (origin, trace) = captured(ProtocolVersion::V3);
-    let Replayed { outcome, counted, .. } =
+    let ReplayedTrace { outcome, counted, .. } =
         replay(&trace, ProtocolVersion::V3, Pace::Closed, Fill::Data);
     check_faithful(&outcome);
     let of_kind = |kind: &str| {
@@ -181,12 +181,12 @@ fn replays_v3_trace_on_v4() {
     let (_, trace) = captured(ProtocolVersion::V3);
     for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_2, ProtocolVersion::V2] {
         let fast = Pace::Open { speed: 4.0 };
-        let Replayed { outcome, plan, .. } = replay(&trace, version, fast, Fill::Sparse);
+        let ReplayedTrace { outcome, plan, .. } = replay(&trace, version, fast, Fill::Sparse);
         check_faithful(&outcome);
         assert_eq!(plan.without_counterpart.is_empty(), version != ProtocolVersion::V2);
     }
     let (_, trace) = captured(ProtocolVersion::V4_1);
-    let Replayed { outcome, plan, .. } =
+    let ReplayedTrace { outcome, plan, .. } =
         replay(&trace, ProtocolVersion::V3, Pace::Closed, Fill::Sparse);
     check_faithful(&outcome);
     assert_eq!(plan.without_counterpart.get("CLOSE (not in NFS v3)"), Some(&12));
@@ -225,7 +225,7 @@ fn opens_known_file_by_handle() {
         (ProtocolVersion::V4_0, &["READ", "READ"], not_opened.map(str::to_owned).to_vec()),
         (ProtocolVersion::V3, &["READ", "READ"], lacks("v3").to_vec()),
     ] {
-        let Replayed { target, outcome, plan, .. } =
+        let ReplayedTrace { target, outcome, plan, .. } =
             replay(&trace, version, Pace::Closed, Fill::Data);
         check_faithful(&outcome);
         let connections = rows(&target.trace());

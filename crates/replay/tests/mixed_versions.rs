@@ -54,7 +54,7 @@ fn captured(goes_by_path: bool) -> Vec<u8> {
     mount.mkdir(outer, "made").unwrap();
     mount.unmount().unwrap();
     if goes_by_path {
-        let getattr = Op::Getattr { request: Bitmap::of(&[attribute::TYPE]) };
+        let getattr = Op::Getattr { request: Bitmap::from_numbers(&[attribute::TYPE]) };
         let [export, outer, inner] =
             ["export", "outer", "inner"].map(|name| Op::Lookup { name: name.as_bytes() });
         let port = options.port.unwrap();

@@ -12,7 +12,7 @@ use nfs_client::Mount;
 use nfs_client::proto::client::ProtocolVersion;
 use nfs_client::proto::nfs3::StableHow;
 use replay::{
-    Clients, Course, Division, Exchange, Files, Fill, HostShare, NoticeSender, Pace, Record,
+    BatchSchedule, Clients, Division, Exchange, Files, Fill, HostShare, NoticeSender, Pace, Record,
     ReplayPlan, ReplaySettings, Replayer, ShareRecord, StepEnd, TargetKind,
 };
 
@@ -52,7 +52,7 @@ impl Host {
     fn open(replayer: &mut Replayer<'static>, trace: &[u8], built: &Files, host: u32) -> Self {
         let settings = whole_trace(TargetKind::Nfs(VERSION), replayer.transfer_bytes());
         let mut plan = ReplayPlan::read(trace, &settings).unwrap();
-        let division = Division::of(&plan.batch, 2);
+        let division = Division::new(&plan.batch, 2);
         plan.keep_share(&division, host);
         let clients = replayer.open_clients(&plan).unwrap();
         let files = Files::with_handles(&plan, &built.handles());
@@ -62,7 +62,7 @@ impl Host {
     fn replay(mut self, pace: Pace, begin_ns: u64, exchange: &Exchange) -> ShareRecord {
         let awaited = self.plan.awaited();
         let exchange = Some(exchange);
-        let course = Course { pace, begin_ns: Some(begin_ns), exchange, awaited };
+        let course = BatchSchedule { pace, begin_ns: Some(begin_ns), exchange, awaited };
         self.clients.replay(&self.plan, &mut self.files, course).unwrap()
     }
 }
@@ -116,7 +116,7 @@ fn check(pace: Pace) {
         .zip(["h1", "h2"])
         .map(|(share, name)| HostShare { name: name.to_owned(), clock_error_ns: 0, share })
         .collect();
-    let record = Record::of_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
+    let record = Record::from_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
     let outcome = record.outcome();
     for host in &outcome.hosts {
         // The other host waited for everything that the first had created or removed.

@@ -30,7 +30,7 @@ use crate::document::text::{self, fits, narrow};
 use crate::document::{
     Block, Cell, Column, Document, DocumentPart, Form, Role, Section, Table, TableRow,
 };
-use crate::document::{Term, Terms};
+use crate::document::{Term, TermKind};
 use crate::factor_effects::FactorEffects;
 use crate::humanize;
 use crate::page;
@@ -189,7 +189,7 @@ fn answer_section(sheet: &Sheet<'_>, effects: &FactorEffects, form: Form) -> Sec
     }
     let mut blocks = vec![Block::Lead(answer.lead)];
     if !terms.is_empty() {
-        blocks.push(Block::Terms(Terms::Passes, terms));
+        blocks.push(Block::Terms(TermKind::Passes, terms));
     }
     if !answer.remarks.is_empty() {
         blocks.push(Block::Paragraph(answer.remarks.join(" ")));
@@ -397,7 +397,7 @@ fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExce
     let set_aside: Vec<String> = notes::interference::summary(sheet).into_iter().collect();
     document.push_list("set-aside", notes::interference::TITLE, set_aside);
     document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
-    let blocks = vec![Block::Paragraph(excerpt.rest(sheet))];
+    let blocks = vec![Block::Paragraph(excerpt.describe_rest(sheet))];
     document.push(Section { id: "rest", blocks, ..Section::default() });
 }
 
@@ -447,7 +447,7 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
     let mut terms = Vec::new();
     for caveat in &sheet.caveats {
         let code = caveat.code;
-        let others = notes::others(caveat.rows);
+        let others = notes::count_others(caveat.rows);
         let mut sentence = code.sentence().to_owned();
         if caveat.is_minor() {
             sentence.push_str(MINOR);
@@ -459,7 +459,7 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
         ];
         terms.push(Term { name: code.to_string(), code: Some((code, caveat.severity)), lines });
     }
-    let blocks = vec![Block::Terms(Terms::Caveats, terms)];
+    let blocks = vec![Block::Terms(TermKind::Caveats, terms)];
     Section { id: "caveats", heading: "Caveats".to_owned(), blocks, ..Section::default() }
 }
 
@@ -519,7 +519,7 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     }
     let mut blocks = Vec::new();
     if !terms.is_empty() {
-        blocks.push(Block::Terms(Terms::Conditions, terms));
+        blocks.push(Block::Terms(TermKind::Conditions, terms));
     }
     blocks.extend(tables);
     Section { id: "conditions", heading: "Conditions".to_owned(), blocks, ..Section::default() }

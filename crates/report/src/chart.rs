@@ -66,7 +66,7 @@ pub(crate) fn figures(pictures: &[Picture]) -> Markup {
 }
 
 /// Row of a chart.
-pub(crate) struct Strip {
+pub(crate) struct ChartRow {
     pub name: String,
     /// Formatted result of the row.
     pub value: String,
@@ -77,7 +77,7 @@ pub(crate) struct Strip {
 }
 
 /// Describes the rows for screen readers: each name with its value.
-pub(crate) fn describe_strips(strips: &[Strip]) -> String {
+pub(crate) fn describe_strips(strips: &[ChartRow]) -> String {
     let described: Vec<_> =
         strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value)).collect();
     described.join("; ")
@@ -95,7 +95,7 @@ pub(crate) struct ChartText {
     pub unit: &'static str,
 }
 
-pub(crate) fn panel(about: &ChartText, strips: &[Strip], ticks: &[Tick]) -> Markup {
+pub(crate) fn panel(about: &ChartText, strips: &[ChartRow], ticks: &[Tick]) -> Markup {
     // Row heights depend on the number of text lines, so add them up.
     let mut tops = Vec::new();
     let mut foot = 0;
@@ -119,7 +119,7 @@ pub(crate) fn panel(about: &ChartText, strips: &[Strip], ticks: &[Tick]) -> Mark
     }
 }
 
-impl Strip {
+impl ChartRow {
     fn top_of_band(&self) -> u32 {
         NAME + LINE * self.lines.len() as u32 + 6
     }

@@ -27,7 +27,7 @@ use crate::document::{self, Document, Form};
 
 pub(crate) use caveats::Reservations;
 pub use curves::CurvePair;
-pub use measure::{Bound, ComparedFigure, Measure};
+pub use measure::{ComparedFigure, ComparisonBound, Measure};
 pub use rows::is_same;
 pub use sides::{ComparisonSide, Difference};
 
@@ -47,7 +47,7 @@ pub struct ComparisonRules {
     /// Adjust for the number of comparisons, see [`stats::holm`].
     pub adjust: bool,
     /// How much each measure may get worse.
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<ComparisonBound>,
 }
 
 impl Default for ComparisonRules {
@@ -250,7 +250,7 @@ fn were_apart(before: &Campaign, after: &Campaign) -> bool {
 }
 
 /// Formats settings as an argument of `--where`: `nfsvers=3,proto=tcp`.
-fn where_values(settings: &[(String, String)]) -> String {
+fn format_where(settings: &[(String, String)]) -> String {
     let values: Vec<_> =
         settings.iter().map(|(name, value)| format!("{name}={}", value.replace(' ', ""))).collect();
     values.join(",")

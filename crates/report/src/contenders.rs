@@ -152,7 +152,7 @@ impl<'a> Contenders<'a> {
         let differences = differences(specs(sheet.campaign));
         let omitted = OmittedFactors::from_campaign(sheet.campaign);
         let works = work::arrange(sheet, &names, &omitted);
-        let scaling = along_factor::by_clients(sheet, &names, &omitted);
+        let scaling = along_factor::arrange_by_clients(sheet, &names, &omitted);
         let coldness = along_factor::by_coldness(sheet, &names, &omitted);
         let all: Vec<_> = names
             .into_iter()
@@ -163,7 +163,7 @@ impl<'a> Contenders<'a> {
     }
 
     /// Sorts contenders by tier, the one whose data survives most first.
-    fn by_tier(&self) -> Vec<usize> {
+    fn sort_by_tier(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.contenders.len()).collect();
         order.sort_by_key(|number| std::cmp::Reverse(self.contenders[*number].tier.strength()));
         order

@@ -71,7 +71,7 @@ pub enum Block {
     /// Items, each a sentence or line.
     List(Vec<String>),
     /// Names with their descriptions.
-    Terms(Terms, Vec<Term>),
+    Terms(TermKind, Vec<Term>),
     Table(Table),
     /// Pictures side by side, shown on pages only.
     Pictures(Vec<Picture>),
@@ -81,7 +81,7 @@ pub enum Block {
 
 /// Kind of names in a list of terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terms {
+pub enum TermKind {
     /// Kinds of pass.
     Passes,
     /// Caveat codes.
@@ -431,7 +431,7 @@ mod tests {
         let blocks = vec![
             Block::Paragraph(format!("paragraph {name}")),
             Block::List(vec![format!("item {name}")]),
-            Block::Terms(Terms::Conditions, vec![Term::new(format!("term {name}"), "text")]),
+            Block::Terms(TermKind::Conditions, vec![Term::new(format!("term {name}"), "text")]),
             Block::Table(table),
         ];
         let section = Section { id: "s", heading: "Heading".to_owned(), blocks, is_answer: false };

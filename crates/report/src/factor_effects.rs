@@ -105,7 +105,7 @@ impl FactorEffects {
     }
 
     /// Returns true if any kind of pass has effects.
-    pub fn found_any(&self) -> bool {
+    pub fn has_effects(&self) -> bool {
         self.passes.iter().any(|pass| pass.found.is_ok())
     }
 

@@ -30,18 +30,20 @@ use crate::export::{csv, influx, json, junit, legacy_tables, openmetrics, sar};
 use crate::question::durability;
 use crate::table::Sheet;
 
-pub use campaign::catalog::{ListedCampaign, Remark, Verdicts, about, about_json, list};
+pub use campaign::catalog::{
+    CampaignNote, ListedCampaign, Verdicts, about_json, describe_campaign, list,
+};
 pub use campaign::host_activity::busy_percent;
 pub use campaign::next_step::NextStep;
 pub use campaign::requirements::RequirementOutcome;
 pub use chart::{Picture, over_time};
 pub use comparison::{
-    Bound, CampaignComparison, ComparedFigure, ComparisonRules, ComparisonSide, CurvePair,
-    Difference, LeftOut, Measure, RowPair, Selection, is_same, label_names, label_values,
-    setting_names, setting_values,
+    CampaignComparison, ComparedFigure, ComparisonBound, ComparisonRules, ComparisonSide,
+    CurvePair, Difference, LeftOut, Measure, RowPair, Selection, is_same, label_names,
+    label_values, setting_names, setting_values,
 };
 pub use contenders::{ContenderComparison, UnknownContender, render_contenders};
-pub use document::terminal::{Extent, Screen, paint};
+pub use document::terminal::{ReportDetail, Screen, paint};
 pub use export::json::schema as json_schema;
 pub use factor_effects::{FactorEffects, NoEffects};
 pub use humanize::{counted, utc, utc_minute};

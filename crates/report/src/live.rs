@@ -38,7 +38,7 @@ pub struct Live {
 
 /// Names that identify the work of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct WorkNames {
     pub target: String,
     pub backend: &'static str,
     pub workload: &'static str,
@@ -59,7 +59,7 @@ impl LiveRate {
 /// Pass that is running.
 #[derive(Clone, Debug)]
 pub struct CurrentPass {
-    pub work: Work,
+    pub work: WorkNames,
     pub pass: Pass,
     /// Rate of the last interval; `None` before the first.
     pub rate: Option<LiveRate>,
@@ -76,7 +76,7 @@ pub struct HostRate {
 /// Pass of the most recent trial.
 #[derive(Clone, Debug)]
 pub struct TrialRate {
-    pub work: Work,
+    pub work: WorkNames,
     pub pass: Pass,
     /// Rate over the whole window.
     pub rate: LiveRate,
@@ -168,7 +168,7 @@ impl Live {
 }
 
 /// Rate as a metric.
-struct Figure {
+struct LiveMetric {
     end: &'static str,
     help: &'static str,
     help_of_host: &'static str,
@@ -176,15 +176,15 @@ struct Figure {
     value: fn(LiveRate) -> f64,
 }
 
-const RATES: [Figure; 2] = [
-    Figure {
+const RATES: [LiveMetric; 2] = [
+    LiveMetric {
         end: "bytes_per_second",
         help: "Bytes per second in the last interval of the current pass.",
         help_of_host: "Bytes per second of a host in its last interval.",
         help_of_trial: "Bytes per second over the whole window of the last finished trial.",
         value: |rate| rate.bytes_per_s,
     },
-    Figure {
+    LiveMetric {
         end: "ops_per_second",
         help: "Ops per second in the last interval of the current pass.",
         help_of_host: "Ops per second of a host in its last interval.",
@@ -193,7 +193,7 @@ const RATES: [Figure; 2] = [
     },
 ];
 
-fn work_labels(work: &Work, pass: Pass) -> String {
+fn work_labels(work: &WorkNames, pass: Pass) -> String {
     labels(&[
         ("target", &work.target),
         ("backend", work.backend),

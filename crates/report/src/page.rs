@@ -47,7 +47,7 @@ pub(crate) fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Mark
             // it, and the factors are collapsed.
             let factors = forest_plot::part(effects);
             let is_matrix = matrix_panels::is_matrix(sheet);
-            let folds = if is_matrix { Markup::default() } else { fold(FACTORS, &factors) };
+            let folds = if is_matrix { Markup::default() } else { collapse(FACTORS, &factors) };
             html! {
                 (matrix_panels::section(sheet, effects))
                 (scatter::section(sheet, effects))
@@ -98,8 +98,8 @@ fn times_section(sheet: &Sheet<'_>) -> Markup {
     // The timeline of a soak already shows the rates of all segments.
     let has_own_timeline = matches!(question, Question::Soak(_));
     let folds = html! {
-        (fold("Quantiles of the response times", &quantiles::part(sheet)))
-        @if !has_own_timeline { (fold("Rates over time", &time_series::part(sheet))) }
+        (collapse("Quantiles of the response times", &quantiles::part(sheet)))
+        @if !has_own_timeline { (collapse("Rates over time", &time_series::part(sheet))) }
         (fold_list(notes::load::LOADS, &notes::load::lines(sheet)))
         (fold_list(notes::CLIENTS, &notes::clients(sheet)))
         (fold_list(notes::host_balance::TITLE, &notes::host_balance::lines(sheet)))
@@ -116,7 +116,7 @@ fn times_section(sheet: &Sheet<'_>) -> Markup {
 }
 
 /// Collapses content below a summary; returns nothing if it is empty.
-fn fold(summary: &str, content: &Markup) -> Markup {
+fn collapse(summary: &str, content: &Markup) -> Markup {
     html! {
         @if !content.0.is_empty() {
             details {
@@ -129,7 +129,7 @@ fn fold(summary: &str, content: &Markup) -> Markup {
 
 fn fold_list(summary: &str, lines: &[String]) -> Markup {
     let list = html! { @if !lines.is_empty() { ul { @for line in lines { li { (line) } } } } };
-    fold(summary, &list)
+    collapse(summary, &list)
 }
 
 fn is_large_matrix(sheet: &Sheet<'_>) -> bool {
@@ -144,7 +144,7 @@ pub(crate) fn after_conditions(sheet: &Sheet<'_>) -> Markup {
         section aria-labelledby="trials" {
             h2 #trials { "Trials and repetition" }
             (trials::part(sheet))
-            (fold(
+            (collapse(
                 "Activity of the hosts: CPUs, disks and network, averaged over all trials",
                 &host_activity::part(sheet),
             ))

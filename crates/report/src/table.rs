@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
 use model::{Campaign, CaveatCode, Conclusion, Pass, Requirement, Run, Severity};
-use stats::{Extent, Judged, judge};
+use stats::{CaveatExtent, Judged, judge};
 
 use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions, declared_requirements};
 
@@ -256,10 +256,10 @@ impl<'a> Sheet<'a> {
 }
 
 /// Ranks the cases of one caveat: more trials are worse; for whole runs, a wider interval is worse.
-fn caveat_rank(extent: Extent, judged: &Judged) -> u32 {
+fn caveat_rank(extent: CaveatExtent, judged: &Judged) -> u32 {
     match extent {
-        Extent::Trials { seen, .. } => seen,
-        Extent::Run | Extent::Arrangement => {
+        CaveatExtent::Trials { seen, .. } => seen,
+        CaveatExtent::Run | CaveatExtent::Arrangement => {
             let share = judged.rate.as_ref().and_then(stats::Summary::half_width_share);
             (share.unwrap_or(0.0) * 1e6) as u32
         }

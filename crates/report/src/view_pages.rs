@@ -84,7 +84,7 @@ impl ViewPages {
             }
             footer { "Served by dfsbench view to this host only; read-only." }
         };
-        Frame { title, served: Some(SCRIPT) }.around(&body)
+        Frame { title, served: Some(SCRIPT) }.render_page(&body)
     }
 }
 
@@ -95,7 +95,7 @@ pub fn error_page(status: &str, sentence: &str) -> String {
             header { p.overline { "dfsbench view" } h1 { (status) } p { (sentence) } }
         }
     };
-    Frame { title: status, served: None }.around(&body)
+    Frame { title: status, served: None }.render_page(&body)
 }
 
 /// Returns the `Content-Security-Policy` header for all pages.

@@ -7,7 +7,8 @@ mod campaigns;
 use campaigns::{empty, failed, made, quick, spec, sweep, wide};
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Campaign, CaveatCode, Durability, Offered, Pass, Proto, RunSpec, Target, Workload,
+    BackendKind, Campaign, CaveatCode, Durability, OfferedLoad, Pass, Proto, RunSpec, Target,
+    Workload,
 };
 use report::{FactorEffects, Format, render};
 
@@ -294,7 +295,8 @@ fn offered_load_is_never_an_effect() {
             for pass in &mut trial.passes {
                 let scheduled_ops = pass.ops() * share;
                 let span_ns = pass.window_ns;
-                let offered = Offered { rate_per_s, scheduled_ops, span_ns, ..Offered::default() };
+                let offered =
+                    OfferedLoad { rate_per_s, scheduled_ops, span_ns, ..OfferedLoad::default() };
                 pass.scope.offered = Some(offered);
             }
         }

@@ -6,8 +6,8 @@ use campaigns::{failed, made, quick, spec, transports};
 use model::testing::RunBuilder;
 use model::{BackendKind, Campaign, CaveatCode, Fact, Workload};
 use report::{
-    Bound, CampaignComparison, ComparisonRules, Difference, Extent, FactorEffects, Format, Measure,
-    RowPair, Screen, Selection, render, setting_names,
+    CampaignComparison, ComparisonBound, ComparisonRules, Difference, FactorEffects, Format,
+    Measure, ReportDetail, RowPair, Screen, Selection, render, setting_names,
 };
 use stats::Outcome;
 
@@ -25,7 +25,8 @@ fn outcome(pair: &RowPair) -> Outcome {
 
 /// Nothing may get worse by more than this.
 fn bounded(measures: &[Measure], share: f64) -> ComparisonRules {
-    let bounds = measures.iter().map(|measure| Bound { measure: *measure, share }).collect();
+    let bounds =
+        measures.iter().map(|measure| ComparisonBound { measure: *measure, share }).collect();
     ComparisonRules { bounds, ..ComparisonRules::default() }
 }
 
@@ -265,16 +266,16 @@ fn fits_comparisons_to_terminal() {
         CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
     let factors = FactorEffects::from_campaign(&stream(&[(1, 10), (2, 20)], 5));
     for columns in 40..140 {
-        let screen = Screen::new(columns, Extent::Main);
+        let screen = Screen::new(columns, ReportDetail::Main);
         for text in [compared.render_screen(screen), factors.render_screen(screen)] {
             let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
             assert!(widest <= columns, "{columns}: {text}");
         }
     }
-    let narrow = compared.render_screen(Screen::new(60, Extent::Main));
+    let narrow = compared.render_screen(Screen::new(60, ReportDetail::Main));
     let head = narrow.lines().find(|line| line.starts_with("run ")).unwrap();
     assert!(head.contains("ratio") && !head.contains(" p "), "{narrow}");
-    let usual = compared.render_screen(Screen::new(100, Extent::Main));
+    let usual = compared.render_screen(Screen::new(100, ReportDetail::Main));
     assert_eq!(usual, compared.render(Format::Table));
 }
 
@@ -307,9 +308,9 @@ fn every_form_has_the_factors() {
 #[test]
 fn reports_missing_factor() {
     let effects = FactorEffects::from_campaign(&stream(&[(1, 10)], 5));
-    assert!(!effects.found_any());
+    assert!(!effects.has_effects());
     insta::assert_snapshot!(effects.render(Format::Table));
-    assert!(FactorEffects::from_campaign(&quick()).found_any());
+    assert!(FactorEffects::from_campaign(&quick()).has_effects());
 }
 
 #[test]

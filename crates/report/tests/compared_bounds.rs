@@ -7,7 +7,7 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CaveatCode, Histogram, NfsVersion, Proto, RunSpec, Target, Workload,
 };
-use report::{Bound, CampaignComparison, ComparisonRules, Format, Measure, Selection};
+use report::{CampaignComparison, ComparisonBound, ComparisonRules, Format, Measure, Selection};
 use stats::Outcome;
 
 fn over(version: NfsVersion, proto: Proto) -> RunSpec {
@@ -43,7 +43,8 @@ fn selected(campaign: &Campaign, before: &str, after: &str) -> CampaignCompariso
 }
 
 fn bounds(bounds: &[(Measure, f64)]) -> ComparisonRules {
-    let bounds = bounds.iter().map(|&(measure, share)| Bound { measure, share }).collect();
+    let bounds =
+        bounds.iter().map(|&(measure, share)| ComparisonBound { measure, share }).collect();
     ComparisonRules { bounds, ..ComparisonRules::default() }
 }
 

@@ -22,7 +22,7 @@ fn campaign() -> Campaign {
     let mut specs = Vec::new();
     for name in ["safe", "quick", "level"] {
         let mut run = spec(name, BackendKind::Nfs, Workload::Stream);
-        let mut lab = LabSpec::new(Host::here("server"), Host::here("client"));
+        let mut lab = LabSpec::new(Host::local("server"), Host::local("client"));
         lab.own_client = true;
         lab.path = DataPath::Network;
         let durability = format!("what {name} says");
@@ -369,7 +369,7 @@ fn commands_show_times_in_order() {
 fn scaling_of_commands_compares_times() {
     let with_hosts = |names: &'static [&'static str]| {
         move |run: &mut RunSpec| {
-            run.placement.hosts = names.iter().map(|name| Host::here(*name)).collect();
+            run.placement.hosts = names.iter().map(|name| Host::local(*name)).collect();
         }
     };
     let mut campaign = along(&[&with_hosts(&["a"]), &with_hosts(&["a", "b"])]);
@@ -439,7 +439,7 @@ fn groups_figures_of_differing_workload() {
 fn with_hosts(count: usize) -> impl Fn(&mut RunSpec) {
     move |run: &mut RunSpec| {
         for number in 0..count {
-            run.placement.hosts.push(Host::here(format!("client{number}")));
+            run.placement.hosts.push(Host::local(format!("client{number}")));
         }
     }
 }
@@ -450,7 +450,7 @@ fn lists_target_with_all_clients() {
         move |run: &mut RunSpec| {
             let lab = run.lab.as_mut().unwrap();
             for number in 0..count {
-                lab.more_clients.push(Host::here(format!("more{number}")));
+                lab.more_clients.push(Host::local(format!("more{number}")));
             }
         }
     };

@@ -7,7 +7,7 @@ use model::durability::{
     WorkKind,
 };
 use model::{Campaign, Durability, Question};
-use report::{Extent, Format, NextStep, Screen, render, render_durability};
+use report::{Format, NextStep, ReportDetail, Screen, render, render_durability};
 
 /// Returns a kill of the server with nine ops for each promise, of which the given number were
 /// lost. For each promise, it had the last write in two crashes.
@@ -41,7 +41,11 @@ fn report(event: MeasuredEvent) -> DurabilityReport {
 }
 
 fn text(report: &DurabilityReport) -> String {
-    render_durability(std::slice::from_ref(report), Format::Table, Screen::new(100, Extent::Whole))
+    render_durability(
+        std::slice::from_ref(report),
+        Format::Table,
+        Screen::new(100, ReportDetail::Whole),
+    )
 }
 
 /// A server that gives false answers under its strongest promise.

@@ -17,7 +17,7 @@ fn bases() -> Vec<RunSpec> {
     for workload in Workload::ALL.iter().copied().filter(|workload| !workload.is_external()) {
         for (name, backend) in [("posix", BackendKind::Posix), ("nfs", BackendKind::Nfs)] {
             let mut run = spec(name, backend, workload);
-            run.placement.hosts = ["a", "b", "c", "a:2", "b:2"].map(Host::here).to_vec();
+            run.placement.hosts = ["a", "b", "c", "a:2", "b:2"].map(Host::local).to_vec();
             run.layout.sharing = Sharing::Shared;
             run.tree.depth = 1;
             bases.push(run.clone());
@@ -35,7 +35,7 @@ fn bases() -> Vec<RunSpec> {
             bases.push(run);
         }
     }
-    let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+    let mut lab = LabSpec::new(Host::local("s"), Host::local("c"));
     lab.storage.file_system = FileSystem::Ext4;
     for path in ["network", "tunnel"] {
         let mut run = spec("posix", BackendKind::Posix, Workload::Stream);

@@ -19,7 +19,7 @@ fn on_hosts() -> Campaign {
         .iter_mut()
         .zip([(DataPath::Loopback, "vers=3"), (DataPath::Network, "vers=4.2")])
     {
-        let mut lab = LabSpec::new(Host::here("server"), Host::here("client"));
+        let mut lab = LabSpec::new(Host::local("server"), Host::local("client"));
         lab.path = path;
         lab.storage.directory = "/srv".into();
         run.spec.lab = Some(Box::new(lab));
@@ -90,8 +90,8 @@ fn with_a_straggler() -> Campaign {
         start_ns,
         end_ns: start_ns + 1_000_000_000,
         error_ns: 20_000,
-        times: ClientTimes::of(&histogram(1_000)),
-        response_times: ClientTimes::of(&histogram(3_000)),
+        times: ClientTimes::from_histogram(&histogram(1_000)),
+        response_times: ClientTimes::from_histogram(&histogram(3_000)),
         ..HostResult::default()
     };
     for trial in &mut campaign.runs[0].trials {
@@ -152,7 +152,7 @@ fn adds_column_for_client_count() {
         let mut run = Run { index: clients, ..campaign.runs[0].clone() };
         // As many files as workers, which is the default.
         run.spec.files = clients * run.spec.workers;
-        run.spec.placement.hosts = (0..clients).map(|n| Host::here(format!("c{n}"))).collect();
+        run.spec.placement.hosts = (0..clients).map(|n| Host::local(format!("c{n}"))).collect();
         campaign.runs.push(run);
     }
     campaign.runs.remove(0);

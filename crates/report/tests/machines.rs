@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 
 use model::{Campaign, CampaignLine, CaveatCode, HostResult, Pass, TrialState, Workload};
 use parsers::{check, open_metrics};
-use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, Work};
+use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, WorkNames};
 use report::{
-    Extent, Format, ListedCampaign, Remark, Screen, Verdicts, about, about_json, list, render,
+    CampaignNote, Format, ListedCampaign, ReportDetail, Screen, Verdicts, about_json,
+    describe_campaign, list, render,
 };
 use serde_json::Value;
 
@@ -83,7 +84,7 @@ fn validates_metrics_against_standard() {
 #[test]
 fn exports_valid_metrics_during_campaign() {
     let idle = Live { name: "a \"b\"\n".into(), ..Live::default() };
-    let work = Work { target: "nfs\\1".into(), backend: "nfs", workload: "stream" };
+    let work = WorkNames { target: "nfs\\1".into(), backend: "nfs", workload: "stream" };
     let rate = LiveRate { ops_per_s: 12.5, bytes_per_s: 1e9 };
     let pass = Pass::Read;
     let busy = Live {
@@ -325,7 +326,7 @@ fn drops_columns_in_fixed_order() {
     campaign.name = "nightly".to_owned();
     let short = listed(&campaign);
     let heads = |line: &ListedCampaign, columns| {
-        let screen = Screen::new(columns, Extent::Main);
+        let screen = Screen::new(columns, ReportDetail::Main);
         let table = list(std::slice::from_ref(line), Format::Table, screen);
         for row in table.lines() {
             assert!(row.chars().count() <= columns, "{columns}: {table}");
@@ -353,7 +354,7 @@ fn counts_verdicts_in_lists() {
     let expected =
         Verdicts { valid: count("valid"), degraded: count("degraded"), invalid: count("invalid") };
     assert_eq!(line.verdicts, expected);
-    let wide = Screen::new(112, Extent::Main);
+    let wide = Screen::new(112, ReportDetail::Main);
     let table = list(std::slice::from_ref(&line), Format::Table, wide);
     assert!(table.lines().all(|line| line.chars().count() <= 112), "{table}");
     assert_eq!(table.lines().count(), 6, "{table}");
@@ -363,9 +364,13 @@ fn counts_verdicts_in_lists() {
         serde_json::from_str(&list(std::slice::from_ref(&line), Format::Json, Screen::default()))
             .unwrap();
     assert_eq!(json["campaigns"][0]["name"], campaign.name.as_str());
-    let remark = Remark { written_unix_ms: 0, text: "two\nlines\u{1b}[2J".into() };
-    let shown =
-        about(&line, std::slice::from_ref(&remark), &campaign, Screen::new(60, Extent::Whole));
+    let remark = CampaignNote { written_unix_ms: 0, text: "two\nlines\u{1b}[2J".into() };
+    let shown = describe_campaign(
+        &line,
+        std::slice::from_ref(&remark),
+        &campaign,
+        Screen::new(60, ReportDetail::Whole),
+    );
     let other = shown.lines().filter(|line| !line.starts_with("command "));
     assert!(other.clone().all(|line| line.chars().count() <= 60), "{shown}");
     assert!(shown.contains("1970-01-01 00:00:00 UTC: two lines\u{fffd}[2J\n"), "{shown}");

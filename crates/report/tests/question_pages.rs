@@ -5,7 +5,7 @@ mod campaigns;
 
 use campaigns::{made, spec};
 use model::question::{CurveRequest, RampRequest};
-use model::{BackendKind, Campaign, CaveatCode, IntervalStats, Offered, Pass, Question, Soak};
+use model::{BackendKind, Campaign, CaveatCode, IntervalStats, OfferedLoad, Pass, Question, Soak};
 use model::{RunSpec, Workload};
 use report::view_pages::ViewPages;
 use report::{Format, render};
@@ -32,11 +32,11 @@ fn campaign(question: Question, points: &[(RunSpec, Planted)]) -> Campaign {
         let result = &mut run.trials[0].passes[0];
         result.window_ns = result.ops() * SECOND / point.done;
         if run.spec.load.rate_per_s > 0 {
-            result.scope.offered = Some(Offered {
+            result.scope.offered = Some(OfferedLoad {
                 rate_per_s: point.offered,
                 scheduled_ops: result.ops() * point.offered / point.done,
                 span_ns: result.window_ns,
-                ..Offered::default()
+                ..OfferedLoad::default()
             });
         }
         if point.is_client_limited {

@@ -6,10 +6,10 @@ mod campaigns;
 
 use campaigns::{HOSTILE, bonnie, empty, failed, programs, quick, sweep, transports, wide};
 use model::{
-    Campaign, CaveatCode, ClientRecord, ClientResult, Completion, Offered, Op, OpKind, Outcome,
+    Campaign, CaveatCode, ClientRecord, ClientResult, Completion, OfferedLoad, Op, OpKind, Outcome,
     Pass, WorkingSet,
 };
-use report::{Extent, Format, NextStep, Screen, render, render_screen};
+use report::{Format, NextStep, ReportDetail, Screen, render, render_screen};
 
 fn all() -> Vec<Campaign> {
     vec![quick(), programs(), sweep(), wide(), transports(), failed(), empty()]
@@ -133,7 +133,7 @@ fn all_and_a_matrix() -> Vec<Campaign> {
 fn fits_lines_to_terminal() {
     for campaign in all_and_a_matrix() {
         for columns in [60, 80, 100, 120, 200] {
-            for extent in [Extent::Main, Extent::Whole] {
+            for extent in [ReportDetail::Main, ReportDetail::Whole] {
                 let text = render_screen(&campaign, Screen::new(columns, extent));
                 for line in text.lines() {
                     let width = line.chars().count();
@@ -147,7 +147,7 @@ fn fits_lines_to_terminal() {
 #[test]
 fn drops_columns_by_value_when_narrow() {
     let heads = |columns| {
-        let text = render_screen(&quick(), Screen::new(columns, Extent::Main));
+        let text = render_screen(&quick(), Screen::new(columns, ReportDetail::Main));
         let head = text.lines().find(|line| line.starts_with("target")).unwrap().to_owned();
         head.split("  ")
             .map(|head| head.trim().to_owned())
@@ -165,13 +165,13 @@ fn drops_columns_by_value_when_narrow() {
 
 #[test]
 fn puts_answer_before_table() {
-    let text = render_screen(&quick(), Screen::new(100, Extent::Main));
+    let text = render_screen(&quick(), Screen::new(100, ReportDetail::Main));
     let reached = text.find("Fastest: ").unwrap();
     assert!(reached < text.find("\ntarget").unwrap(), "{text}");
     assert!(text.contains("\nCaveats ("), "{text}");
     assert!(!text.contains("How to read it") && !text.contains("Conditions"), "{text}");
     assert!(text.ends_with("conditions: dfsbench report --all.\n"), "{text}");
-    let whole = render_screen(&quick(), Screen::new(100, Extent::Whole));
+    let whole = render_screen(&quick(), Screen::new(100, ReportDetail::Whole));
     assert!(whole.contains("How to read it") && whole.contains("Conditions"), "{whole}");
     assert_eq!(whole, render(&quick(), Format::Table));
 }
@@ -179,13 +179,13 @@ fn puts_answer_before_table() {
 #[test]
 fn shows_best_and_worst_of_many() {
     let campaign = campaigns::many(200, model::Workload::Mixed, 3);
-    let screen = Screen::new(80, Extent::Main);
+    let screen = Screen::new(80, ReportDetail::Main);
     let text = render_screen(&campaign, screen);
     assert!(text.lines().count() < 60, "{text}");
     assert!(text.contains("Dominant factors"), "{text}");
     assert!(text.contains("10 of 200"), "{text}");
     let rows = |text: &str| text.lines().filter(|line| line.contains("op/s")).count();
-    let whole = render_screen(&campaign, Screen::new(80, Extent::Whole));
+    let whole = render_screen(&campaign, Screen::new(80, ReportDetail::Whole));
     assert!(rows(&text) < 20 && rows(&whole) >= 200, "{} {}", rows(&text), rows(&whole));
 }
 
@@ -549,11 +549,11 @@ fn shows_offered_beside_achieved_load() {
     let mut campaign = quick();
     campaign.runs[1].spec.load.rate_per_s = 60_000;
     for pass in campaign.runs[1].trials.iter_mut().flat_map(|trial| &mut trial.passes) {
-        let offered = Offered {
+        let offered = OfferedLoad {
             rate_per_s: 60_000,
             scheduled_ops: 53_000,
             span_ns: 898_000_000,
-            ..Offered::default()
+            ..OfferedLoad::default()
         };
         pass.scope.offered = Some(offered);
         let touched = WorkingSet { files: 4, bytes: 3 << 20, unit_bytes: 4_096 };

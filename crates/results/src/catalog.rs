@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
 use crate::identity;
-use crate::row::{count, header, rows, whole};
+use crate::row::{count, header, rows, to_sql_integer};
 use crate::store::Store;
 use crate::tree::{ROOT, Table, Tree};
 
@@ -85,7 +85,7 @@ impl Store {
         }
         self.transact(|transaction| {
             let sql = "INSERT INTO notes (campaign_id, written_unix_ms, text) VALUES (?1, ?2, ?3)";
-            let written = whole(note.written_unix_ms)?;
+            let written = to_sql_integer(note.written_unix_ms)?;
             transaction.execute(sql, params![campaign_id, written, note.text])?;
             Ok(())
         })
@@ -156,7 +156,7 @@ fn measure_size(connection: &Connection, campaign_id: i64) -> rusqlite::Result<u
     // Every n-th run is measured, and the rows below it count n times.
     let every = (runs / SIZED_RUNS_MIN).max(1);
     let sampled = format!("campaign_id = ?1 AND run_index % {every} = 0");
-    let tree = Tree::known();
+    let tree = Tree::own_schema();
     let mut sum = 0;
     for table in &tree.tables {
         let Some(below) = tree.below(table, ROOT, "id = ?1", "") else { continue };

@@ -6,7 +6,7 @@
 
 use rusqlite::Connection;
 
-use crate::row::damaged;
+use crate::row::damaged_value;
 use crate::tree::Table;
 
 /// How the keys of a table change when copied.
@@ -89,5 +89,5 @@ fn key_shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::R
     {
         return Ok(shift);
     }
-    Err(damaged(format!("the keys of {name} leave no room for more rows")))
+    Err(damaged_value(format!("the keys of {name} leave no room for more rows")))
 }

@@ -6,7 +6,7 @@ use model::durability::StoredDurability;
 use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
-use crate::row::{count, from_json, rows, to_json, whole};
+use crate::row::{count, from_json, rows, to_json, to_sql_integer};
 use crate::store::Store;
 
 impl Store {

@@ -19,7 +19,7 @@ use rusqlite::types::{Type, Value};
 use rusqlite::{Connection, Row};
 
 use crate::error::{StoreError, explain};
-use crate::row::damaged;
+use crate::row::damaged_value;
 use crate::store::Store;
 use crate::tree::{Column, ROOT, Table, Tree};
 
@@ -123,18 +123,18 @@ impl Sink {
 }
 
 /// An error while exporting a table.
-enum Trouble {
+enum TableExportError {
     Read(rusqlite::Error),
     Write(io::Error),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for TableExportError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Read(error)
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for TableExportError {
     fn from(error: io::Error) -> Self {
         Self::Write(error)
     }
@@ -168,8 +168,8 @@ impl Store {
         // it is.
         let _ = fs::remove_dir_all(&part);
         match trouble {
-            Trouble::Read(error) => Err(explain(&self.path, error).into()),
-            Trouble::Write(source) => {
+            TableExportError::Read(error) => Err(explain(&self.path, error).into()),
+            TableExportError::Write(source) => {
                 Err(ExportError::Write { path: directory.to_owned(), source })
             }
         }
@@ -182,7 +182,7 @@ impl Store {
         directory: &Path,
         part: &Path,
         format: ExportFormat,
-    ) -> Result<Vec<Exported>, Trouble> {
+    ) -> Result<Vec<Exported>, TableExportError> {
         fs::create_dir(part)?;
         let tables = self.write_tables(campaigns, part, format)?;
         fs::rename(part, directory)?;
@@ -194,9 +194,9 @@ impl Store {
         campaigns: &[i64],
         directory: &Path,
         format: ExportFormat,
-    ) -> Result<Vec<Exported>, Trouble> {
+    ) -> Result<Vec<Exported>, TableExportError> {
         let snapshot = self.connection.unchecked_transaction()?;
-        let tree = Tree::known();
+        let tree = Tree::own_schema();
         let wanted = campaign_list(campaigns);
         let is_wanted = format!("id IN ({wanted})");
         let mut exported = Vec::new();
@@ -312,7 +312,7 @@ fn copy_rows(
     table: &Table,
     below: &str,
     sink: Sink,
-) -> Result<u64, Trouble> {
+) -> Result<u64, TableExportError> {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
     // Tables with a key are written in key order, so that equal results produce equal files.
     let order = if names[0] == "id" { " ORDER BY id" } else { "" };
@@ -334,10 +334,18 @@ fn copy_rows(
 fn read_cell(row: &Row<'_>, at: usize, column: &Column) -> rusqlite::Result<Value> {
     let value: Value = row.get(at)?;
     let fits = value.data_type() == column.kind || value == Value::Null && column.may_be_null;
-    if fits { Ok(value) } else { Err(damaged(format!("{} has no {}", column.name, column.kind))) }
+    if fits {
+        Ok(value)
+    } else {
+        Err(damaged_value(format!("{} has no {}", column.name, column.kind)))
+    }
 }
 
-fn unpack_buckets(connection: &Connection, below: &str, sink: Sink) -> Result<u64, Trouble> {
+fn unpack_buckets(
+    connection: &Connection,
+    below: &str,
+    sink: Sink,
+) -> Result<u64, TableExportError> {
     let sql =
         format!("SELECT id, service_time, response_time FROM kinds WHERE {below} ORDER BY id");
     let mut statement = connection.prepare(&sql)?;
@@ -348,7 +356,7 @@ fn unpack_buckets(connection: &Connection, below: &str, sink: Sink) -> Result<u6
         for (at, time) in [(1, "service"), (2, "response")] {
             let bytes: Vec<u8> = row.get(at)?;
             let Some(histogram) = Histogram::from_bytes(&bytes) else {
-                return Err(damaged(format!("{time}_time is not a histogram")).into());
+                return Err(damaged_value(format!("{time}_time is not a histogram")).into());
             };
             for (from_ns, count) in histogram.buckets() {
                 pieces.push(vec![

@@ -3,7 +3,7 @@
 use model::{HostResult, Work};
 use rusqlite::{Row, Transaction, params};
 
-use crate::row::{count, read_client_times, whole};
+use crate::row::{count, read_client_times, to_sql_integer};
 
 /// Adds one host's results for a pass.
 pub(crate) fn insert(
@@ -23,21 +23,21 @@ pub(crate) fn insert(
         pass_id,
         host.host,
         host.workers,
-        whole(host.ops)?,
-        whole(host.bytes)?,
-        whole(host.failed)?,
-        whole(host.common.ops)?,
-        whole(host.common.bytes)?,
+        to_sql_integer(host.ops)?,
+        to_sql_integer(host.bytes)?,
+        to_sql_integer(host.failed)?,
+        to_sql_integer(host.common.ops)?,
+        to_sql_integer(host.common.bytes)?,
         host.start_ns,
         host.end_ns,
-        whole(host.error_ns)?,
-        whole(host.cpu_ns)?,
-        whole(host.times.quantile(0.5))?,
-        whole(host.times.quantile(0.99))?,
-        whole(host.times.max())?,
-        whole(host.response_times.quantile(0.5))?,
-        whole(host.response_times.quantile(0.99))?,
-        whole(host.response_times.max())?,
+        to_sql_integer(host.error_ns)?,
+        to_sql_integer(host.cpu_ns)?,
+        to_sql_integer(host.times.quantile(0.5))?,
+        to_sql_integer(host.times.quantile(0.99))?,
+        to_sql_integer(host.times.max())?,
+        to_sql_integer(host.response_times.quantile(0.5))?,
+        to_sql_integer(host.response_times.quantile(0.99))?,
+        to_sql_integer(host.response_times.max())?,
         host.times.to_bytes(),
         host.response_times.to_bytes(),
     ])?;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::copy::{Key, copy_table};
 use crate::error::{StoreError, explain};
-use crate::join::{self, Gained};
+use crate::join::{self, JoinedCounts};
 use crate::store::Store;
 use crate::tree::{self, ROOT, Tree};
 use crate::write::next_campaign;
@@ -36,7 +36,7 @@ pub enum Merged {
         /// Its number here.
         id: i64,
         /// What was added to a campaign that already existed.
-        gained: Gained,
+        gained: JoinedCounts,
     },
 }
 
@@ -87,7 +87,7 @@ impl Store {
 
     /// Refuses a file with an unknown table, whose rows would be lost.
     fn refuse_unknown(&self) -> Result<(), StoreError> {
-        for made in self.explain(tree::made(&self.connection))? {
+        for made in self.explain(tree::read_objects(&self.connection))? {
             let is_known = tree::all_made().iter().any(|known| known.name == made.name);
             // Indexes and views contain no data of their own.
             if !is_known && !made.is_view && made.sql.starts_with("CREATE TABLE") {
@@ -133,7 +133,7 @@ impl Store {
 
 /// Copies one campaign from the attached file and returns its number here.
 fn copy_campaign(connection: &Connection, from: &CampaignLine) -> rusqlite::Result<i64> {
-    let tree = Tree::known();
+    let tree = Tree::own_schema();
     let id = next_campaign(connection)?;
     let mut keys = vec![(ROOT, Key::Shifted(id - from.id))];
     let is_root = format!("id = {}", from.id);

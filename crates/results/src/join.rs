@@ -12,7 +12,7 @@ use crate::tree::{ROOT, Table, Tree};
 
 /// What was added to a campaign from its copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gained {
+pub struct JoinedCounts {
     /// Number of runs.
     pub runs: usize,
     /// Number of trials, including those of new runs.
@@ -31,13 +31,19 @@ const PAIRS: &str = "main.trials h JOIN main.runs hr ON hr.id = h.run_id
      JOIN other.trials f ON f.run_id = fr.id AND f.trial_index = h.trial_index";
 
 /// Joins the campaign `from` of the attached file to the same campaign `here`.
-pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<Gained> {
-    let tree = Tree::known();
+pub(crate) fn join(
+    connection: &Connection,
+    here: i64,
+    from: i64,
+) -> rusqlite::Result<JoinedCounts> {
+    let tree = Tree::own_schema();
     // First, so that the trials that replace them count as missing.
     remove_interrupted(connection, here, from)?;
     choose_missing(connection, here, from)?;
-    let mut gained =
-        Gained { differ: count_different(connection, here, from)?, ..Gained::default() };
+    let mut gained = JoinedCounts {
+        differ: count_different(connection, here, from)?,
+        ..JoinedCounts::default()
+    };
     let mut keys: Keys<'_> = vec![(ROOT, Key::Shifted(here - from))];
     let mut of_trials = Vec::new();
     for table in &tree.tables {
@@ -83,7 +89,7 @@ fn remove_interrupted(connection: &Connection, here: i64, from: i64) -> rusqlite
         "id IN (SELECT h.id FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
                 AND h.state = 'interrupted' AND f.state <> 'interrupted')"
     );
-    Tree::known().delete(connection, "trials", &stopped, &[])
+    Tree::own_schema().delete(connection, "trials", &stopped, &[])
 }
 
 /// Records which runs and trials are missing here, before any are copied.

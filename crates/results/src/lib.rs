@@ -13,12 +13,12 @@
 
 #![warn(unreachable_pub)]
 
+mod campaign_lock;
 mod catalog;
 mod copy;
 mod durability;
 mod error;
 mod export;
-mod hold;
 mod host_results;
 mod identity;
 mod import;
@@ -32,14 +32,14 @@ mod soak;
 mod store;
 mod telemetry;
 mod tree;
-mod trust;
+mod trusted_paths;
 mod write;
 
+pub use campaign_lock::remove_abandoned;
 pub use catalog::Note;
 pub use error::StoreError;
 pub use export::{ExportCell, ExportColumn, ExportError, ExportFormat, Exported, TableFiles};
-pub use hold::remove_abandoned;
 pub use import::{Imported, Merged};
-pub use join::Gained;
-pub use resume::Standing;
+pub use join::JoinedCounts;
+pub use resume::StoredTrials;
 pub use store::{APPLICATION_ID, SCHEMA_VERSION, Store, check_results_path};

@@ -14,7 +14,9 @@ use model::{
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::StoreError;
-use crate::row::{count, damaged, from_json, header, maybe_count, named, read_client_times, rows};
+use crate::row::{
+    count, damaged_value, from_json, header, maybe_count, read_client_times, read_name, rows,
+};
 use crate::store::Store;
 use crate::{durability, host_results, soak, telemetry};
 
@@ -25,7 +27,7 @@ impl Store {
     /// # Errors
     /// If there is no such campaign, or the file is locked or damaged.
     pub fn load(&self, id: i64) -> Result<Campaign, StoreError> {
-        self.read(id, Depth::Whole)
+        self.read(id, ReadDepth::Whole)
     }
 
     /// Loads the parts of a campaign needed for its verdicts and conditions: amounts, samples and
@@ -34,10 +36,10 @@ impl Store {
     /// # Errors
     /// Same as [`Store::load`].
     pub fn outline(&self, id: i64) -> Result<Campaign, StoreError> {
-        self.read(id, Depth::Outline)
+        self.read(id, ReadDepth::Outline)
     }
 
-    fn read(&self, id: i64, depth: Depth) -> Result<Campaign, StoreError> {
+    fn read(&self, id: i64, depth: ReadDepth) -> Result<Campaign, StoreError> {
         // One transaction, so that all tables are read in the same state.
         let snapshot = self.explain(self.connection.unchecked_transaction())?;
         match self.explain(read_campaign(&snapshot, id, depth))? {
@@ -52,7 +54,7 @@ impl Store {
 
 /// How much of a campaign is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Depth {
+enum ReadDepth {
     Outline,
     Whole,
 }
@@ -60,7 +62,7 @@ enum Depth {
 fn read_campaign(
     connection: &Connection,
     id: i64,
-    depth: Depth,
+    depth: ReadDepth,
 ) -> rusqlite::Result<Option<Campaign>> {
     let sql = "SELECT * FROM campaigns WHERE id = ?1";
     let header = connection.query_row(sql, [id], header).optional()?;
@@ -78,7 +80,7 @@ fn read_campaign(
         ids.push(key);
         runs.push(run);
     }
-    let mut trials = Level::default();
+    let mut trials = TableLevel::default();
     for_each_child(connection, ChildTable::keyed("trials", "run_id"), &ids, |run, row| {
         trials.add(run, row, read_trial(row)?)
     })?;
@@ -86,7 +88,7 @@ fn read_campaign(
         None => campaign.facts.push(fact),
         Some(trial) => trials.values[trial].facts.push(fact),
     })?;
-    let mut passes = Level::default();
+    let mut passes = TableLevel::default();
     for_each_child(
         connection,
         ChildTable::keyed("passes", "trial_id"),
@@ -95,8 +97,8 @@ fn read_campaign(
     )?;
     read_outline(connection, &mut passes)?;
     match depth {
-        Depth::Outline => read_amounts(connection, &mut passes)?,
-        Depth::Whole => read_details(connection, &mut passes)?,
+        ReadDepth::Outline => read_amounts(connection, &mut passes)?,
+        ReadDepth::Whole => read_details(connection, &mut passes)?,
     }
     // From the leaves to the root: each level is complete before it is moved into its parents.
     passes.move_to_parents(|trial, pass| trials.values[trial].passes.push(pass));
@@ -107,7 +109,10 @@ fn read_campaign(
 
 /// Reads the parts below passes that every verdict needs, each table at once: a campaign may have a
 /// hundred thousand passes.
-fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_outline(
+    connection: &Connection,
+    passes: &mut TableLevel<PassResult>,
+) -> rusqlite::Result<()> {
     let ids = &passes.ids;
     let passes = &mut passes.values;
     for_each_child(connection, ChildTable::of_passes("samples"), ids, |at, row| {
@@ -121,7 +126,10 @@ fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 }
 
 /// Reads the amounts by kind, without histograms.
-fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_amounts(
+    connection: &Connection,
+    passes: &mut TableLevel<PassResult>,
+) -> rusqlite::Result<()> {
     let columns = "pass_id, id, kind, issued, done, bytes";
     let below = ChildTable::of_passes("kinds");
     each_of(connection, below, columns, &passes.ids, |at, row| {
@@ -131,7 +139,10 @@ fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 }
 
 /// Reads the rest.
-fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_details(
+    connection: &Connection,
+    passes: &mut TableLevel<PassResult>,
+) -> rusqlite::Result<()> {
     let ids = &passes.ids;
     let passes = &mut passes.values;
     for_each_child(connection, ChildTable::of_passes("cross_checks"), ids, |at, row| {
@@ -163,7 +174,7 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
             Ok(())
         },
     )?;
-    let mut kinds = Level::default();
+    let mut kinds = TableLevel::default();
     for_each_child(connection, ChildTable::of_passes("kinds"), ids, |at, row| {
         let times = |column| read_histogram(row, column);
         kinds.add(at, row, read_kind(row, times("service_time")?, times("response_time")?)?)
@@ -179,7 +190,7 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         },
     )?;
     kinds.move_to_parents(|at, kind| passes[at].kinds.push(kind));
-    let mut watched = Level::default();
+    let mut watched = TableLevel::default();
     for_each_child(connection, ChildTable::of_passes("telemetry"), ids, |at, row| {
         watched.add(at, row, telemetry::read_host(row)?)
     })?;
@@ -197,20 +208,20 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 }
 
 /// The rows of one table, in the order of their parents and then of their keys.
-struct Level<T> {
+struct TableLevel<T> {
     ids: Vec<i64>,
     values: Vec<T>,
     /// The index of the parent of each item.
     parents: Vec<usize>,
 }
 
-impl<T> Default for Level<T> {
+impl<T> Default for TableLevel<T> {
     fn default() -> Self {
         Self { ids: Vec::new(), values: Vec::new(), parents: Vec::new() }
     }
 }
 
-impl<T> Level<T> {
+impl<T> TableLevel<T> {
     fn add(&mut self, parent: usize, row: &Row<'_>, value: T) -> rusqlite::Result<()> {
         self.ids.push(row.get("id")?);
         self.values.push(value);
@@ -347,7 +358,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<Run> {
 
 fn read_trial(row: &Row<'_>) -> rusqlite::Result<Trial> {
     let reason: Option<String> = row.get("reason")?;
-    let state = named(row, "state", |state| match state {
+    let state = read_name(row, "state", |state| match state {
         "done" => Some(TrialState::Done),
         "failed" => Some(TrialState::Failed(reason.unwrap_or_default())),
         "interrupted" => Some(TrialState::Interrupted),
@@ -374,7 +385,7 @@ fn read_pass(row: &Row<'_>) -> rusqlite::Result<PassResult> {
         client_cpu_ns: count(row, "client_cpu_ns")?,
         server_cpu_ns: maybe_count(row, "server_cpu_ns")?,
         storage_read_bytes: maybe_count(row, "storage_read_bytes")?,
-        ..PassResult::new(named(row, "pass", Pass::from_name)?)
+        ..PassResult::new(read_name(row, "pass", Pass::from_name)?)
     })
 }
 
@@ -384,7 +395,7 @@ fn read_kind(
     response_time: Histogram,
 ) -> rusqlite::Result<KindResult> {
     Ok(KindResult {
-        kind: named(row, "kind", OpKind::from_name)?,
+        kind: read_name(row, "kind", OpKind::from_name)?,
         issued: count(row, "issued")?,
         done: count(row, "done")?,
         bytes: count(row, "bytes")?,
@@ -421,7 +432,7 @@ fn read_sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
 }
 
 fn read_caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {
-    let code = named(row, "code", CaveatCode::from_code)?;
+    let code = read_name(row, "code", CaveatCode::from_code)?;
     let data = match row.get("found")? {
         Some(found) => Some(Evidence {
             found,

@@ -22,7 +22,7 @@ impl Store {
         let removed = self.transact(|transaction| {
             let sql = "INSERT INTO removed (id, uuid, name) VALUES (?1, ?2, ?3)";
             transaction.execute(sql, params![campaign_id, line.uuid, line.name])?;
-            Tree::known().delete(transaction, ROOT, "id = ?1", &[&campaign_id])
+            Tree::own_schema().delete(transaction, ROOT, "id = ?1", &[&campaign_id])
         });
         self.release(campaign_id);
         removed

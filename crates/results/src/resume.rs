@@ -11,7 +11,7 @@ use crate::tree::Tree;
 
 /// The stored trials of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct StoredTrials {
     /// Key of the run, for [`Store::add_trial`].
     pub run_id: i64,
     /// Its trials in the order in which they were run: number within the run, and whether it
@@ -25,7 +25,7 @@ impl Store {
     /// # Errors
     /// If another process is running the campaign, the file can't be written to, is locked, or the
     /// disk is full; then nothing is changed.
-    pub fn reopen(&mut self, campaign_id: i64) -> Result<Vec<Standing>, StoreError> {
+    pub fn reopen(&mut self, campaign_id: i64) -> Result<Vec<StoredTrials>, StoreError> {
         self.hold(campaign_id)?;
         self.transact(|transaction| {
             remove_interrupted(transaction, campaign_id)?;
@@ -40,13 +40,13 @@ impl Store {
 fn remove_interrupted(transaction: &Transaction<'_>, campaign_id: i64) -> rusqlite::Result<()> {
     let stopped = "state = 'interrupted' AND run_id IN
                        (SELECT id FROM runs WHERE campaign_id = ?1)";
-    Tree::known().delete(transaction, "trials", stopped, &[&campaign_id])
+    Tree::own_schema().delete(transaction, "trials", stopped, &[&campaign_id])
 }
 
 fn read_standing(
     transaction: &Transaction<'_>,
     campaign_id: i64,
-) -> rusqlite::Result<Vec<Standing>> {
+) -> rusqlite::Result<Vec<StoredTrials>> {
     let sql = "SELECT id FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
     let mut runs = transaction.prepare_cached(sql)?;
     let keys = runs.query_map([campaign_id], |row| row.get(0))?;
@@ -57,7 +57,7 @@ fn read_standing(
     for key in keys {
         let run_id: i64 = key?;
         let made = trials.query_map(params![run_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        standing.push(Standing { run_id, trials: made.collect::<rusqlite::Result<_>>()? });
+        standing.push(StoredTrials { run_id, trials: made.collect::<rusqlite::Result<_>>()? });
     }
     Ok(standing)
 }

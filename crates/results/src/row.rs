@@ -2,7 +2,7 @@
 //!
 //! Code that writes or reads tables uses these functions, so that numbers and names are stored in
 //! one way: counts as nonnegative signed integers, kinds by name. A value that doesn't fit is
-//! reported as damage ([`damaged`]), never guessed.
+//! reported as damage ([`damaged_value`]), never guessed.
 
 use std::str::FromStr;
 
@@ -32,7 +32,7 @@ pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
         question: Question::Figures,
         plan_toml: row.get("plan_toml")?,
         // Text, since a seed may exceed SQLite's integers.
-        seed: named(row, "seed", |seed| u64::from_str(seed).ok())?,
+        seed: read_name(row, "seed", |seed| u64::from_str(seed).ok())?,
         state: read_state(row)?,
         facts: Vec::new(),
         ceiling,
@@ -42,7 +42,7 @@ pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
 }
 
 fn read_state(row: &Row<'_>) -> rusqlite::Result<CampaignState> {
-    named(row, "state", CampaignState::from_name)
+    read_name(row, "state", CampaignState::from_name)
 }
 
 /// Reads all rows of a query.
@@ -65,12 +65,12 @@ pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> rusqlite::Result<T> {
     match serde_json::from_str(json) {
         Ok(value) => Ok(value),
-        Err(error) => Err(damaged(format!("cannot parse {what}: {error}"))),
+        Err(error) => Err(damaged_value(format!("cannot parse {what}: {error}"))),
     }
 }
 
 /// Creates the error for a value that this program can't have stored.
-pub(crate) fn damaged(what: String) -> rusqlite::Error {
+pub(crate) fn damaged_value(what: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Optio
     match u64::try_from(value) {
         Ok(count) => Ok(Some(count)),
         // SQLite has only signed integers, and this program never stores negative ones.
-        Err(_) => Err(damaged(format!("{column} is {value}"))),
+        Err(_) => Err(damaged_value(format!("{column} is {value}"))),
     }
 }
 
@@ -94,12 +94,12 @@ pub(crate) fn read_client_times(row: &Row<'_>, column: &str) -> rusqlite::Result
     let bytes: Vec<u8> = row.get(column)?;
     match ClientTimes::from_bytes(&bytes) {
         Some(times) => Ok(times),
-        None => Err(damaged(format!("{column} does not contain times of a client"))),
+        None => Err(damaged_value(format!("{column} does not contain times of a client"))),
     }
 }
 
 /// Reads one of our names from a column; `find` looks it up.
-pub(crate) fn named<T>(
+pub(crate) fn read_name<T>(
     row: &Row<'_>,
     column: &str,
     find: impl FnOnce(&str) -> Option<T>,
@@ -107,12 +107,12 @@ pub(crate) fn named<T>(
     let name: String = row.get(column)?;
     match find(&name) {
         Some(known) => Ok(known),
-        None => Err(damaged(format!("{column} `{name}` is unknown"))),
+        None => Err(damaged_value(format!("{column} `{name}` is unknown"))),
     }
 }
 
 /// Converts a count to SQLite's signed integer; refuses one that does not fit.
-pub(crate) fn whole(value: u64) -> rusqlite::Result<i64> {
+pub(crate) fn to_sql_integer(value: u64) -> rusqlite::Result<i64> {
     if let Ok(signed) = i64::try_from(value) {
         return Ok(signed);
     }

@@ -4,7 +4,7 @@ use model::soak::FaultKind;
 use model::{FaultEvent, IntervalStats};
 use rusqlite::{Row, Transaction, params};
 
-use crate::row::{count, maybe_count, named, whole};
+use crate::row::{count, maybe_count, read_name, to_sql_integer};
 
 /// Adds the statistics of each interval of a pass, and the fault events on its hosts.
 pub(crate) fn insert(
@@ -21,15 +21,15 @@ pub(crate) fn insert(
     for interval in intervals {
         insert.execute(params![
             pass_id,
-            whole(interval.at_ns)?,
-            whole(interval.ops)?,
-            whole(interval.errors)?,
-            whole(interval.p50_ns)?,
-            whole(interval.p95_ns)?,
-            whole(interval.p99_ns)?,
-            whole(interval.max_ns)?,
-            whole(interval.uncommitted)?,
-            whole(interval.rss_bytes)?,
+            to_sql_integer(interval.at_ns)?,
+            to_sql_integer(interval.ops)?,
+            to_sql_integer(interval.errors)?,
+            to_sql_integer(interval.p50_ns)?,
+            to_sql_integer(interval.p95_ns)?,
+            to_sql_integer(interval.p99_ns)?,
+            to_sql_integer(interval.max_ns)?,
+            to_sql_integer(interval.uncommitted)?,
+            to_sql_integer(interval.rss_bytes)?,
         ])?;
     }
     let mut insert = transaction.prepare_cached(
@@ -41,9 +41,9 @@ pub(crate) fn insert(
             pass_id,
             event.fault.name(),
             event.host,
-            whole(event.planned_ns)?,
-            whole(event.begun_ns)?,
-            event.ended_ns.map(whole).transpose()?,
+            to_sql_integer(event.planned_ns)?,
+            to_sql_integer(event.begun_ns)?,
+            event.ended_ns.map(to_sql_integer).transpose()?,
             event.failed,
         ])?;
     }
@@ -68,7 +68,7 @@ pub(crate) fn read_interval(row: &Row<'_>) -> rusqlite::Result<IntervalStats> {
 /// Reads a fault event from a row.
 pub(crate) fn read_fault_event(row: &Row<'_>) -> rusqlite::Result<FaultEvent> {
     Ok(FaultEvent {
-        fault: named(row, "fault", FaultKind::from_name)?,
+        fault: read_name(row, "fault", FaultKind::from_name)?,
         host: row.get("host")?,
         planned_ns: count(row, "planned_ns")?,
         begun_ns: count(row, "begun_ns")?,

@@ -15,10 +15,10 @@ use model::CampaignState;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use crate::campaign_lock::{CampaignLock, is_held, remove_abandoned};
 use crate::error::{StoreError, explain, is_rollback};
-use crate::hold::{Hold, is_held, remove_abandoned};
 use crate::tree::SCHEMA;
-use crate::{tree, trust};
+use crate::{tree, trusted_paths};
 
 /// Marks an SQLite file as a results file: "dfsb" in ASCII.
 ///
@@ -54,7 +54,7 @@ pub struct Store {
     /// Steps used for reading since the last [`Store::renew_budget`].
     steps: Arc<AtomicU64>,
     /// The campaigns that this process is running.
-    holds: Vec<Hold>,
+    holds: Vec<CampaignLock>,
 }
 
 /// The header of an SQLite file that identifies its application.
@@ -67,7 +67,7 @@ struct FileHead {
 }
 
 /// Whose file it is.
-enum Owner {
+enum FileOwner {
     /// Ours, with a known schema.
     Ours,
     /// It is empty.
@@ -82,9 +82,9 @@ impl Store {
     /// If the file is not ours, can't be written to, is locked by another process, or was created
     /// by another user and root only trusts its own.
     pub fn open_or_create(path: &Path) -> Result<Self, StoreError> {
-        check_place(path, Absent::IsMade)?;
+        check_place(path, MissingFile::IsMade)?;
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let checked = trust::check(path)?;
+        let checked = trusted_paths::check(path)?;
         if checked.is_some() {
             flags |= OpenFlags::SQLITE_OPEN_NOFOLLOW;
         }
@@ -96,8 +96,8 @@ impl Store {
         }
         store.prepare_to_write()?;
         match owner {
-            Owner::Empty => store.create()?,
-            Owner::Ours => {
+            FileOwner::Empty => store.create()?,
+            FileOwner::Ours => {
                 if store.explain(store.owner_raw())?.schema_version < SCHEMA_VERSION {
                     store.transact(|transaction| migrate(transaction, &MIGRATIONS))?;
                 }
@@ -113,7 +113,7 @@ impl Store {
     /// # Errors
     /// If the file is missing, empty, not ours, or locked by another process.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
-        check_place(path, Absent::IsRefused)?;
+        check_place(path, MissingFile::IsRefused)?;
         let mut store = Self::connect_at(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         store.bound_steps()?;
         let owner = match store.owner_raw() {
@@ -125,11 +125,11 @@ impl Store {
             Ok(found) => store.check_head(found)?,
         };
         match owner {
-            Owner::Ours => {
+            FileOwner::Ours => {
                 store.check_schema()?;
                 Ok(store)
             }
-            Owner::Empty => Err(StoreError::Empty(path.to_owned())),
+            FileOwner::Empty => Err(StoreError::Empty(path.to_owned())),
         }
     }
 
@@ -187,7 +187,7 @@ impl Store {
     /// If another process is running it.
     pub fn hold(&mut self, campaign_id: i64) -> Result<(), StoreError> {
         if self.holds.iter().all(|hold| hold.campaign_id != campaign_id) {
-            self.holds.push(Hold::take(&self.path, campaign_id)?);
+            self.holds.push(CampaignLock::acquire(&self.path, campaign_id)?);
         }
         Ok(())
     }
@@ -252,7 +252,7 @@ impl Store {
         }
     }
 
-    fn owner(&self) -> Result<Owner, StoreError> {
+    fn owner(&self) -> Result<FileOwner, StoreError> {
         self.check_head(self.explain(self.owner_raw())?)
     }
 
@@ -268,11 +268,13 @@ impl Store {
         })
     }
 
-    fn check_head(&self, found: FileHead) -> Result<Owner, StoreError> {
+    fn check_head(&self, found: FileHead) -> Result<FileOwner, StoreError> {
         let path = self.path.clone();
         match (found.application_id, found.schema_version, found.tables) {
-            (0, 0, 0) => Ok(Owner::Empty),
-            (APPLICATION_ID, 1..=SCHEMA_VERSION, _) => Ok(Owner::Ours),
+            (0, 0, 0) => Ok(FileOwner::Empty),
+            (APPLICATION_ID, 1..=SCHEMA_VERSION, _) => {
+                Ok(FileOwner::Ours)
+            }
             (APPLICATION_ID, found, _) => {
                 Err(StoreError::OtherVersion { path, found, known: SCHEMA_VERSION })
             }
@@ -359,12 +361,12 @@ fn commit_work<T>(
 /// # Errors
 /// If its directory does not exist, or the path is something else.
 pub fn check_results_path(path: &Path) -> Result<(), StoreError> {
-    check_place(path, Absent::IsMade)
+    check_place(path, MissingFile::IsMade)
 }
 
 /// How to treat a missing or empty file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Absent {
+enum MissingFile {
     /// Create it.
     IsMade,
     /// Refuse it.
@@ -372,8 +374,8 @@ enum Absent {
 }
 
 /// Rejects paths for which SQLite would report a vague error, or create something.
-fn check_place(path: &Path, absent: Absent) -> Result<(), StoreError> {
-    let may_create = absent == Absent::IsMade;
+fn check_place(path: &Path, absent: MissingFile) -> Result<(), StoreError> {
+    let may_create = absent == MissingFile::IsMade;
     let named = path.to_owned();
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(StoreError::NotAFile(named)),

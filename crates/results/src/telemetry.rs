@@ -6,7 +6,7 @@
 use model::telemetry::{Metric, MetricKind, Telemetry};
 use rusqlite::{Row, Transaction, params};
 
-use crate::row::{from_json, named, to_json, whole};
+use crate::row::{from_json, read_name, to_json, to_sql_integer};
 
 /// Adds the telemetry of one host during a pass.
 pub(crate) fn insert(
@@ -24,7 +24,7 @@ pub(crate) fn insert(
     for metric in &telemetry.metrics {
         // The increase of a counter is stored next to its series, for queries; a gauge has none.
         let risen = match metric.kind {
-            MetricKind::Counter => Some(whole(metric.risen())?),
+            MetricKind::Counter => Some(to_sql_integer(metric.increase())?),
             MetricKind::Gauge => None,
         };
         let values = to_json(&metric.values)?;
@@ -43,7 +43,7 @@ pub(crate) fn read_host(row: &Row<'_>) -> rusqlite::Result<Telemetry> {
 pub(crate) fn read_metric(row: &Row<'_>) -> rusqlite::Result<Metric> {
     Ok(Metric {
         name: row.get("name")?,
-        kind: named(row, "kind", |kind| match kind {
+        kind: read_name(row, "kind", |kind| match kind {
             "counter" => Some(MetricKind::Counter),
             "gauge" => Some(MetricKind::Gauge),
             _ => None,

@@ -49,28 +49,28 @@ impl Column {
 
 /// A statement that creates an object of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Made {
+pub(crate) struct SchemaObject {
     pub name: String,
     pub sql: String,
     pub is_view: bool,
 }
 
 /// The objects created by this program's schema, in order of creation.
-static KNOWN: LazyLock<(Tree, Vec<Made>)> =
+static KNOWN: LazyLock<(Tree, Vec<SchemaObject>)> =
     LazyLock::new(|| read_own_schema().expect("our own schema is valid"));
 
-fn read_own_schema() -> rusqlite::Result<(Tree, Vec<Made>)> {
+fn read_own_schema() -> rusqlite::Result<(Tree, Vec<SchemaObject>)> {
     let memory = Connection::open_in_memory()?;
     memory.execute_batch(SCHEMA)?;
-    Ok((Tree::read(&memory)?, made(&memory)?))
+    Ok((Tree::read(&memory)?, read_objects(&memory)?))
 }
 
 /// Returns all objects in a file's schema, except SQLite's internal ones.
-pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
+pub(crate) fn read_objects(connection: &Connection) -> rusqlite::Result<Vec<SchemaObject>> {
     let sql = "SELECT name, sql, type FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
     rows(connection, sql, [], |row| {
         let is_view = row.get::<_, String>("type")? == "view";
-        Ok(Made { name: row.get("name")?, sql: row.get("sql")?, is_view })
+        Ok(SchemaObject { name: row.get("name")?, sql: row.get("sql")?, is_view })
     })
 }
 
@@ -121,13 +121,13 @@ fn our_tables() -> impl Iterator<Item = &'static Made> {
 }
 
 /// Returns the objects created by this program's schema.
-pub(crate) fn all_made() -> &'static [Made] {
+pub(crate) fn all_made() -> &'static [SchemaObject] {
     &KNOWN.1
 }
 
 impl Tree {
     /// The tables of this program's schema.
-    pub(crate) fn known() -> &'static Self {
+    pub(crate) fn own_schema() -> &'static Self {
         &KNOWN.0
     }
 
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn orders_tables_after_their_parents() {
-        let tree = Tree::known();
+        let tree = Tree::own_schema();
         let alone: Vec<&str> = all_made()
             .iter()
             .filter(|made| made.sql.starts_with("CREATE TABLE"))
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn finds_rows_by_required_keys() {
-        let tree = Tree::known();
+        let tree = Tree::own_schema();
         let below = |name: &str, root| {
             let table = tree.tables.iter().find(|table| table.name == name).unwrap();
             tree.below(table, root, "x", "")

@@ -11,7 +11,7 @@ use model::{Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};
 
 use crate::error::StoreError;
-use crate::row::{to_json, whole};
+use crate::row::{to_json, to_sql_integer};
 use crate::store::Store;
 use crate::{host_results, identity, soak, telemetry};
 
@@ -32,14 +32,14 @@ impl Store {
                 named_params! {
                     ":id": next_campaign(transaction)?,
                     ":name": campaign.name,
-                    ":started": whole(campaign.started_unix_ms)?,
+                    ":started": to_sql_integer(campaign.started_unix_ms)?,
                     ":version": campaign.tool_version,
                     ":command": campaign.command,
                     ":plan": campaign.plan_toml,
                     ":seed": campaign.seed.to_string(),
                     ":state": campaign.state.name(),
-                    ":ops": ceiling.map(|c| whole(c.ops_per_s)).transpose()?,
-                    ":p50": ceiling.map(|c| whole(c.service_time_p50_ns)).transpose()?,
+                    ":ops": ceiling.map(|c| to_sql_integer(c.ops_per_s)).transpose()?,
+                    ":p50": ceiling.map(|c| to_sql_integer(c.service_time_p50_ns)).transpose()?,
                 },
             )?;
             let id = transaction.last_insert_rowid();
@@ -106,7 +106,7 @@ impl Store {
                     run_id,
                     trial.index,
                     trial.position,
-                    whole(trial.started_unix_ms)?,
+                    to_sql_integer(trial.started_unix_ms)?,
                     state,
                     reason,
                 ],
@@ -137,8 +137,8 @@ impl Store {
                  WHERE id = ?1",
                 params![
                     campaign_id,
-                    whole(ceiling.ops_per_s)?,
-                    whole(ceiling.service_time_p50_ns)?
+                    to_sql_integer(ceiling.ops_per_s)?,
+                    to_sql_integer(ceiling.service_time_p50_ns)?
                 ],
             )?;
             Ok(())
@@ -214,17 +214,17 @@ fn insert_pass(
     insert.execute(params![
         trial_id,
         pass.pass.name(),
-        whole(pass.window_ns)?,
-        whole(pass.common_window_ns)?,
-        whole(pass.first_done_ops)?,
-        whole(pass.first_done_bytes)?,
-        whole(pass.first_done_ns)?,
-        whole(pass.start_skew_ns)?,
-        whole(pass.client_cpu_ns)?,
-        pass.server_cpu_ns.map(whole).transpose()?,
-        pass.storage_read_bytes.map(whole).transpose()?,
-        whole(pass.ops())?,
-        whole(pass.bytes())?,
+        to_sql_integer(pass.window_ns)?,
+        to_sql_integer(pass.common_window_ns)?,
+        to_sql_integer(pass.first_done_ops)?,
+        to_sql_integer(pass.first_done_bytes)?,
+        to_sql_integer(pass.first_done_ns)?,
+        to_sql_integer(pass.start_skew_ns)?,
+        to_sql_integer(pass.client_cpu_ns)?,
+        pass.server_cpu_ns.map(to_sql_integer).transpose()?,
+        pass.storage_read_bytes.map(to_sql_integer).transpose()?,
+        to_sql_integer(pass.ops())?,
+        to_sql_integer(pass.bytes())?,
     ])?;
     let id = transaction.last_insert_rowid();
     for kind in &pass.kinds {
@@ -262,12 +262,12 @@ fn insert_client(
     insert.execute(params![
         pass_id,
         client.client,
-        whole(client.ops)?,
-        whole(client.bytes)?,
-        whole(client.failed)?,
-        whole(client.times.quantile(0.5))?,
-        whole(client.times.quantile(0.99))?,
-        whole(client.times.max())?,
+        to_sql_integer(client.ops)?,
+        to_sql_integer(client.bytes)?,
+        to_sql_integer(client.failed)?,
+        to_sql_integer(client.times.quantile(0.5))?,
+        to_sql_integer(client.times.quantile(0.99))?,
+        to_sql_integer(client.times.max())?,
         client.times.to_bytes(),
     ])?;
     Ok(())
@@ -306,7 +306,7 @@ fn insert_details(
     let mut insert = transaction.prepare_cached(sql)?;
     for cross_check in &pass.cross_checks {
         let expected = whole(cross_check.expected)?;
-        let found = whole(cross_check.found)?;
+        let found = to_sql_integer(cross_check.found)?;
         insert.execute(params![pass_id, expected, found, cross_check.source])?;
     }
     Ok(())
@@ -329,15 +329,15 @@ fn insert_kind(
     insert.execute(params![
         pass_id,
         kind.kind.name(),
-        whole(kind.issued)?,
-        whole(kind.done)?,
-        whole(kind.bytes)?,
-        whole(service.quantile(0.5))?,
-        whole(service.quantile(0.99))?,
-        whole(service.max())?,
-        whole(response.quantile(0.5))?,
-        whole(response.quantile(0.99))?,
-        whole(response.max())?,
+        to_sql_integer(kind.issued)?,
+        to_sql_integer(kind.done)?,
+        to_sql_integer(kind.bytes)?,
+        to_sql_integer(service.quantile(0.5))?,
+        to_sql_integer(service.quantile(0.99))?,
+        to_sql_integer(service.max())?,
+        to_sql_integer(response.quantile(0.5))?,
+        to_sql_integer(response.quantile(0.99))?,
+        to_sql_integer(response.max())?,
         service.to_bytes(),
         response.to_bytes(),
     ])?;
@@ -345,7 +345,7 @@ fn insert_kind(
     let sql = "INSERT INTO op_errors (kind_id, code, name, count) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
     for (error, count) in &kind.errors {
-        insert.execute(params![id, error.0, error.name(), whole(*count)?])?;
+        insert.execute(params![id, error.0, error.name(), to_sql_integer(*count)?])?;
     }
     Ok(())
 }

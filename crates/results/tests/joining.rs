@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use material::{campaign, filled, pass, spec, trial};
 use model::{Campaign, CampaignState, OpKind, Pass, Target, Trial, TrialState};
-use results::{Gained, Merged, Note, Store};
+use results::{JoinedCounts, Merged, Note, Store};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ fn done(index: u32, started_unix_ms: u64) -> Trial {
     Trial { started_unix_ms, ..trial(index, TrialState::Done, passes) }
 }
 
-fn gained(store: &mut Store, other: &Path) -> Gained {
+fn gained(store: &mut Store, other: &Path) -> JoinedCounts {
     match store.import(other).unwrap()[0].to {
         Merged::Known { id: 1, gained } => gained,
         other => panic!("{other:?}"),
@@ -59,9 +59,9 @@ fn makes_both_files_complete() {
     there.add_trial(run, &done(0, 90)).unwrap();
     there.finish(1, CampaignState::Complete).unwrap();
 
-    let first = Gained { runs: 1, trials: 3, notes: 1, tags: 1, differ: 0 };
+    let first = JoinedCounts { runs: 1, trials: 3, notes: 1, tags: 1, differ: 0 };
     assert_eq!(gained(&mut here, &copy), first);
-    assert_eq!(gained(&mut here, &copy), Gained::default(), "joining twice changes nothing");
+    assert_eq!(gained(&mut here, &copy), JoinedCounts::default(), "joining twice changes nothing");
     let joined = here.load(1).unwrap();
     assert_eq!(joined.runs.len(), 4);
     assert_eq!(trials(&joined, 0).last().unwrap(), &&done(7, 70));
@@ -70,7 +70,7 @@ fn makes_both_files_complete() {
     assert_eq!(trials(&joined, 0)[..3], trials(&campaign(), 0), "existing rows are kept");
 
     // The stopped trial was replaced; importing back adds the new content to the other file.
-    let second = Gained { trials: 1, tags: 1, ..Gained::default() };
+    let second = JoinedCounts { trials: 1, tags: 1, ..JoinedCounts::default() };
     assert_eq!(gained(&mut there, &path), second);
     let back = there.load(1).unwrap();
     for run in 0..4 {
@@ -92,7 +92,7 @@ fn replaces_stopped_trial() {
     there.add_trial(standing[0].run_id, &done(2, 70)).unwrap();
     there.finish(1, CampaignState::Complete).unwrap();
     let mut here = Store::open_or_create(&path).unwrap();
-    assert_eq!(gained(&mut here, &copy), Gained { trials: 1, ..Gained::default() });
+    assert_eq!(gained(&mut here, &copy), JoinedCounts { trials: 1, ..JoinedCounts::default() });
     let joined = here.load(1).unwrap();
     assert_eq!(trials(&joined, 0)[2], &done(2, 70));
     assert_eq!(joined.state, CampaignState::Complete);
@@ -107,6 +107,6 @@ fn keeps_own_trials_and_reports_conflicts() {
         store.add_trial(standing[0].run_id, &done(5, started)).unwrap();
     }
     let mut here = Store::open_or_create(&path).unwrap();
-    assert_eq!(gained(&mut here, &copy), Gained { differ: 1, ..Gained::default() });
+    assert_eq!(gained(&mut here, &copy), JoinedCounts { differ: 1, ..JoinedCounts::default() });
     assert_eq!(trials(&here.load(1).unwrap(), 0).last().unwrap(), &&done(5, 70));
 }

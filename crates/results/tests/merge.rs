@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use material::{campaign, filled, keep};
 use model::durability::{DurabilityReport, PromiseTier, StoredDurability, Tier};
 use model::{Campaign, CampaignState, Durability};
-use results::{Gained, Merged, Note, Store, StoreError};
+use results::{JoinedCounts, Merged, Note, Store, StoreError};
 use rusqlite::Connection;
 
 /// A file with two campaigns, the second of which has tags and notes, next to another file.
@@ -36,7 +36,7 @@ fn other(directory: &Path) -> PathBuf {
 
 /// A campaign that already existed here and lacked nothing.
 fn as_it_was(id: i64) -> Merged {
-    Merged::Known { id, gained: Gained::default() }
+    Merged::Known { id, gained: JoinedCounts::default() }
 }
 
 fn load(store: &Store, id: i64) -> Campaign {

@@ -4,10 +4,10 @@
 //! itself. A [`LoadSearch`] proposes the loads. A load must break the server twice. A load that
 //! looks worse than a lighter one is alternated with it; see `turns`. After each bad load, the
 //! lightest one is tried until it is served as before or time is up, because recovery is half of
-//! the answer. [`How`] lists the ways to fail. Results from a client at its own limit don't
-//! describe the server and are ignored.
+//! the answer. [`ServerFailure`] lists the ways to fail. Results from a client at its own limit
+//! don't describe the server and are ignored.
 
-mod found;
+mod breaking_point;
 mod replay;
 mod trial_outcome;
 mod turns;
@@ -19,12 +19,12 @@ use model::question::RampRequest;
 use crate::load_search::{LoadRange, LoadSearch};
 use crate::summary::median;
 
-pub use found::{Found, How, Recovery};
-pub use replay::{Purpose, Searched, Tried, replay};
-pub use trial_outcome::{Figure, TrialOutcome, Trouble};
+pub use breaking_point::{BreakingPoint, Recovery, ServerFailure};
+pub use replay::{FinishedSearch, Purpose, SearchTrial, replay};
+pub use trial_outcome::{LoadFigure, TrialFailure, TrialOutcome};
 pub use turns::TURNS_MAX;
 
-use turns::{Turns, Verdict, Way};
+use turns::{AlternatedLoads, Verdict, WorseMeasure};
 
 /// Share of the best rate under less load below which throughput counts as dropped. A smaller loss
 /// would go unnoticed by users.
@@ -72,13 +72,13 @@ impl From<&RampRequest> for SearchLimits {
 
 /// What the next trial is for.
 #[derive(Clone, Debug, PartialEq)]
-enum Next {
+enum NextTrial {
     /// A new load.
     Try(u32),
     /// The same load again, because it fell behind or broke.
     Again(u32),
     /// A load that looks worse and a lighter one, alternating.
-    InTurns(Turns),
+    InTurns(AlternatedLoads),
     /// The lightest load, after a failure.
     Recovery {
         /// Start of the first such trial, in milliseconds since 1970.
@@ -95,16 +95,16 @@ enum Next {
 pub struct Search {
     limits: SearchLimits,
     loads: LoadSearch,
-    next: Next,
+    next: NextTrial,
     /// How the server failed at the lightest bad load.
-    how: Option<How>,
+    how: Option<ServerFailure>,
     recovery: Option<Recovery>,
     /// How often each load broke the server.
     breaks: BTreeMap<u32, u32>,
     /// Results of trials that did not break the server, by load, except for recovery trials.
-    figures: BTreeMap<u32, Vec<Vec<Option<Figure>>>>,
+    figures: BTreeMap<u32, Vec<Vec<Option<LoadFigure>>>>,
     /// Comparisons decided by alternating trials: load, pass, and in which way it looked worse.
-    settled: Vec<(u32, usize, Way)>,
+    settled: Vec<(u32, usize, WorseMeasure)>,
     unclear: BTreeSet<u32>,
     /// Loads that once looked too heavy, and for which all other trials were limited by the client.
     limited: BTreeSet<u32>,
@@ -113,9 +113,9 @@ pub struct Search {
 /// Why a load may be too heavy.
 enum Deviation {
     /// Too little of the offered load was completed.
-    Behind(How),
+    Behind(ServerFailure),
     /// It looks worse than a lighter load.
-    Worse { pass: usize, way: Way, reference: u32 },
+    Worse { pass: usize, way: WorseMeasure, reference: u32 },
 }
 
 impl Search {
@@ -127,7 +127,7 @@ impl Search {
         Self {
             limits: SearchLimits { first, ..limits },
             loads: LoadSearch::new(range),
-            next: Next::Try(first),
+            next: NextTrial::Try(first),
             how: None,
             recovery: None,
             breaks: BTreeMap::new(),
@@ -141,18 +141,20 @@ impl Search {
     /// Returns the load to try next, or `None` if the search is finished.
     pub const fn next(&self) -> Option<u32> {
         match &self.next {
-            Next::Try(load) | Next::Again(load) => Some(*load),
-            Next::InTurns(turns) => Some(turns.next()),
-            Next::Recovery { .. } => Some(self.limits.first),
-            Next::Done => None,
+            NextTrial::Try(load) | NextTrial::Again(load) => Some(*load),
+            NextTrial::InTurns(turns) => Some(turns.next()),
+            NextTrial::Recovery { .. } => Some(self.limits.first),
+            NextTrial::Done => None,
         }
     }
 
     /// Returns the purpose of the next trial.
     pub const fn purpose(&self) -> Purpose {
         match &self.next {
-            Next::Recovery { .. } => Purpose::Recovery,
-            Next::InTurns(turns) => Purpose::Turn { load: turns.load, reference: turns.reference },
+            NextTrial::Recovery { .. } => Purpose::Recovery,
+            NextTrial::InTurns(turns) => {
+                Purpose::Turn { load: turns.load, reference: turns.reference }
+            }
             _ => Purpose::Load,
         }
     }
@@ -160,40 +162,42 @@ impl Search {
     /// Returns true if the server has not recovered so far, in which case the next trial may wait a
     /// little.
     pub const fn awaits_recovery(&self) -> bool {
-        matches!(self.next, Next::Recovery { since_ms: Some(_), .. })
+        matches!(self.next, NextTrial::Recovery { since_ms: Some(_), .. })
     }
 
     /// Processes the outcome of the requested load, with the start of its trial in milliseconds
     /// since 1970.
     pub fn handle_outcome(&mut self, outcome: TrialOutcome, begun_unix_ms: u64) {
         match (self.next.clone(), outcome) {
-            (Next::Done, _) => {}
-            (Next::Recovery { since_ms, bad_ms }, outcome) => {
+            (NextTrial::Done, _) => {}
+            (NextTrial::Recovery { since_ms, bad_ms }, outcome) => {
                 let since_ms = since_ms.unwrap_or(begun_unix_ms);
                 let at_ms = begun_unix_ms.saturating_sub(since_ms);
                 self.check_recovery(&outcome, since_ms, bad_ms, at_ms);
             }
-            (Next::Try(load) | Next::Again(load), TrialOutcome::Broken(_)) => self.note_break(load),
+            (NextTrial::Try(load) | NextTrial::Again(load), TrialOutcome::Broken(_)) => {
+                self.note_break(load);
+            }
             // If a lighter load breaks right after it, that is still an effect of the heavier one.
-            (Next::InTurns(turns), TrialOutcome::Broken(_)) => self.note_break(turns.load),
-            (Next::Try(load) | Next::Again(load), TrialOutcome::Figures(figures)) => {
+            (NextTrial::InTurns(turns), TrialOutcome::Broken(_)) => self.note_break(turns.load),
+            (NextTrial::Try(load) | NextTrial::Again(load), TrialOutcome::Figures(figures)) => {
                 // A repeated trial that was spoiled by a busy client decides nothing, so try the
                 // load again.
                 let is_open =
-                    matches!(self.next, Next::Again(_)) && self.is_undecided(load, &figures);
+                    matches!(self.next, NextTrial::Again(_)) && self.is_undecided(load, &figures);
                 self.figures.entry(load).or_default().push(figures.clone());
                 if !is_open {
                     self.judge_load(load, &figures);
                 }
             }
-            (Next::InTurns(turns), TrialOutcome::Figures(figures)) => {
+            (NextTrial::InTurns(turns), TrialOutcome::Figures(figures)) => {
                 self.handle_turn(turns, figures);
             }
         }
     }
 
     /// Returns the result so far.
-    pub fn found(&self) -> Found {
+    pub fn breaking_point(&self) -> BreakingPoint {
         let passes = self.count_passes();
         let mut saturated_from = Vec::with_capacity(passes);
         for pass in 0..passes {
@@ -205,26 +209,26 @@ impl Search {
                 unsure_from = Some(*load);
             }
         }
-        let gave_in = self.gave_in();
-        Found {
-            borne: self.borne(),
-            gave_in,
-            recovery: gave_in.and(self.recovery),
+        let lightest_bad = self.lightest_bad();
+        BreakingPoint {
+            heaviest_good: self.heaviest_good(),
+            lightest_bad,
+            recovery: lightest_bad.and(self.recovery),
             saturated_from,
             unsure_from,
-            once: self.borne_of(self.breaks.keys()),
-            unclear: self.borne_of(self.unclear.iter()),
+            once: self.good_loads(self.breaks.keys()),
+            unclear: self.good_loads(self.unclear.iter()),
         }
     }
 
     /// Returns the heaviest good load.
-    fn borne(&self) -> Option<u32> {
-        self.loads.good().map(|load| load as u32)
+    fn heaviest_good(&self) -> Option<u32> {
+        self.loads.heaviest_good().map(|load| load as u32)
     }
 
     /// Returns the lightest bad load, and how the server failed.
-    fn gave_in(&self) -> Option<(u32, How)> {
-        Some((self.loads.bad()? as u32, self.how?))
+    fn lightest_bad(&self) -> Option<(u32, ServerFailure)> {
+        Some((self.loads.lightest_bad()? as u32, self.how?))
     }
 
     /// Returns the number of passes that every trial with results has.
@@ -242,18 +246,18 @@ impl Search {
     }
 
     /// Returns those of the loads that turned out to be good.
-    fn borne_of<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
-        let mut borne = Vec::new();
+    fn good_loads<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
+        let mut good = Vec::new();
         for load in loads {
-            if Some(*load) <= self.borne() {
-                borne.push(*load);
+            if Some(*load) <= self.heaviest_good() {
+                good.push(*load);
             }
         }
-        borne
+        good
     }
 
     /// Returns the result of a pass at a load, with a separate median for each number.
-    pub fn figure(&self, load: u32, pass: usize) -> Option<Figure> {
+    pub fn figure(&self, load: u32, pass: usize) -> Option<LoadFigure> {
         let mut rates = Vec::new();
         let mut p99s_ns = Vec::new();
         let mut shares = Vec::new();
@@ -263,7 +267,7 @@ impl Search {
             p99s_ns.push(figure.p99_ns as f64);
             shares.extend(figure.offered_share);
         }
-        Some(Figure {
+        Some(LoadFigure {
             per_s: median(&rates)?,
             p99_ns: median(&p99s_ns)? as u64,
             offered_share: median(&shares),
@@ -272,13 +276,13 @@ impl Search {
 
     /// Returns true if a repeated trial doesn't decide whether the server falls behind, because its
     /// client was at its own limit. After [`LIMITED_MAX`] such trials, this remains unknown.
-    fn is_undecided(&mut self, load: u32, figures: &[Option<Figure>]) -> bool {
+    fn is_undecided(&mut self, load: u32, figures: &[Option<LoadFigure>]) -> bool {
         let Some(trials) = self.figures.get(&load) else { return false };
         let mut limited = 1;
         let mut was_behind = false;
         for trial in trials {
             limited += usize::from(trial.contains(&None));
-            was_behind |= trial.iter().flatten().any(Figure::is_behind);
+            was_behind |= trial.iter().flatten().any(LoadFigure::is_behind);
         }
         if !figures.contains(&None) || !was_behind {
             return false;
@@ -292,28 +296,28 @@ impl Search {
     /// Counts a break and continues the search below this load.
     fn note_break(&mut self, load: u32) {
         *self.breaks.entry(load).or_default() += 1;
-        self.give_in(load, How::Broken);
+        self.record_bad(load, ServerFailure::Broken);
     }
 
     /// Judges a load by its results and chooses what to try next.
-    fn judge_load(&mut self, load: u32, figures: &[Option<Figure>]) {
-        let is_again = matches!(self.next, Next::Again(_));
+    fn judge_load(&mut self, load: u32, figures: &[Option<LoadFigure>]) {
+        let is_again = matches!(self.next, NextTrial::Again(_));
         match self.find_deviation(load, figures) {
             None => {
                 self.loads.note_good(load.into());
                 self.choose_next();
             }
-            Some(Deviation::Behind(how)) if is_again => self.give_in(load, how),
+            Some(Deviation::Behind(how)) if is_again => self.record_bad(load, how),
             // Arrivals are random: falling behind once may be chance, twice in a row is not.
-            Some(Deviation::Behind(_)) => self.next = Next::Again(load),
+            Some(Deviation::Behind(_)) => self.next = NextTrial::Again(load),
             Some(Deviation::Worse { pass, way, reference }) => {
-                self.next = Next::InTurns(Turns::new(load, reference, pass, way));
+                self.next = NextTrial::InTurns(AlternatedLoads::new(load, reference, pass, way));
             }
         }
     }
 
     /// Processes the results of one of two alternating loads.
-    fn handle_turn(&mut self, mut turns: Turns, figures: Vec<Option<Figure>>) {
+    fn handle_turn(&mut self, mut turns: AlternatedLoads, figures: Vec<Option<LoadFigure>>) {
         let load = turns.load;
         let pass = turns.pass;
         let is_light = turns.is_light();
@@ -321,13 +325,13 @@ impl Search {
         // with like. Times are negative, because more must be better.
         let figure = figures.get(pass).copied().flatten();
         let compared = figure.map(|figure| match (turns.way, is_light) {
-            (Way::Rate, true) => figure.per_s * DEGRADED_SHARE,
-            (Way::Rate, false) => figure.per_s,
-            (Way::Time, true) => {
+            (WorseMeasure::Rate, true) => figure.per_s * DEGRADED_SHARE,
+            (WorseMeasure::Rate, false) => figure.per_s,
+            (WorseMeasure::Time, true) => {
                 let more = more_load(load, turns.reference, &figure);
                 -(self.exploded_ns(figure.p99_ns, more) as f64)
             }
-            (Way::Time, false) => -(figure.p99_ns as f64),
+            (WorseMeasure::Time, false) => -(figure.p99_ns as f64),
         });
         turns.record(compared);
         self.figures
@@ -335,8 +339,8 @@ impl Search {
             .or_default()
             .push(figures);
         match turns.verdict() {
-            Verdict::Open => self.next = Next::InTurns(turns),
-            Verdict::Worse => self.give_in(load, self.describe_worse(&turns)),
+            Verdict::Open => self.next = NextTrial::InTurns(turns),
+            Verdict::Worse => self.record_bad(load, self.describe_worse(&turns)),
             answer @ (Verdict::Held | Verdict::Unclear) => {
                 if answer == Verdict::Unclear {
                     self.unclear.insert(load);
@@ -350,24 +354,30 @@ impl Search {
     }
 
     /// Describes in which way the heavier of two loads is worse.
-    fn describe_worse(&self, turns: &Turns) -> How {
-        let &Turns { load, reference, pass, way, .. } = turns;
+    fn describe_worse(&self, turns: &AlternatedLoads) -> ServerFailure {
+        let &AlternatedLoads { load, reference, pass, way, .. } = turns;
         let p99_ns = |load| self.figure(load, pass).map_or(0, |figure| figure.p99_ns);
-        let turns = turns.made();
+        let turns = turns.finished_turns();
         match way {
-            Way::Rate => How::Degraded { pass, best_at: reference, turns },
-            Way::Time => How::Slow { pass, from_ns: p99_ns(reference), to_ns: p99_ns(load), turns },
+            WorseMeasure::Rate => ServerFailure::Degraded { pass, best_at: reference, turns },
+            WorseMeasure::Time => {
+                ServerFailure::Slow { pass, from_ns: p99_ns(reference), to_ns: p99_ns(load), turns }
+            }
         }
     }
 
     /// Records a bad load. The lightest load then shows whether the server recovers.
-    fn give_in(&mut self, load: u32, how: How) {
+    fn record_bad(&mut self, load: u32, how: ServerFailure) {
         self.loads.note_bad(load.into());
         self.how = Some(how);
         self.recovery = None;
         // If no lighter load was good, there is no load to check recovery with.
-        let lighter = self.borne().is_some();
-        self.next = if lighter { Next::Recovery { since_ms: None, bad_ms: 0 } } else { Next::Done };
+        let lighter = self.heaviest_good().is_some();
+        self.next = if lighter {
+            NextTrial::Recovery { since_ms: None, bad_ms: 0 }
+        } else {
+            NextTrial::Done
+        };
     }
 
     /// Judges the outcome of the lightest load after a failure.
@@ -383,12 +393,12 @@ impl Search {
         }
         // The server may still recover in time, so try the lightest load again.
         if !is_late {
-            self.next = Next::Recovery { since_ms: Some(since_ms), bad_ms: at_ms };
+            self.next = NextTrial::Recovery { since_ms: Some(since_ms), bad_ms: at_ms };
             return;
         }
         if is_broken {
             self.recovery = Some(Recovery::Never { for_ms: at_ms });
-            self.next = Next::Done;
+            self.next = NextTrial::Done;
         } else {
             self.recovery = Some(Recovery::Impaired { for_ms: at_ms });
             self.choose_next();
@@ -414,20 +424,20 @@ impl Search {
 
     /// Chooses the next load, or ends the search.
     fn choose_next(&mut self) {
-        self.next = match (self.loads.next(), self.gave_in()) {
-            (Some(load), _) => Next::Try(load as u32),
+        self.next = match (self.loads.next(), self.lightest_bad()) {
+            (Some(load), _) => NextTrial::Try(load as u32),
             // A single break may be an accident, so try the lightest load that broke the server
             // again.
-            (None, Some((load, How::Broken))) if self.breaks.get(&load) == Some(&1) => {
-                Next::Again(load)
+            (None, Some((load, ServerFailure::Broken))) if self.breaks.get(&load) == Some(&1) => {
+                NextTrial::Again(load)
             }
-            (None, _) => Next::Done,
+            (None, _) => NextTrial::Done,
         };
     }
 
     /// Returns why a load with these results may be too heavy, ignoring what has been decided by
     /// alternating trials.
-    fn find_deviation(&self, load: u32, figures: &[Option<Figure>]) -> Option<Deviation> {
+    fn find_deviation(&self, load: u32, figures: &[Option<LoadFigure>]) -> Option<Deviation> {
         for (pass, figure) in figures.iter().enumerate() {
             let Some(figure) = figure else { continue };
             if let Some(deviation) = self.find_deviation_in(load, pass, figure) {
@@ -441,36 +451,36 @@ impl Search {
     ///
     /// The rate comes first, because a lower rate is reason enough; then what was left undone; then
     /// response times, which rise for the other two reasons as well.
-    fn find_deviation_in(&self, load: u32, pass: usize, figure: &Figure) -> Option<Deviation> {
+    fn find_deviation_in(&self, load: u32, pass: usize, figure: &LoadFigure) -> Option<Deviation> {
         let lighter = self.borne_below(load, pass);
         let best = lighter.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));
         if let Some((reference, best)) = best
             && figure.per_s < best.per_s * DEGRADED_SHARE
-            && !self.settled.contains(&(load, pass, Way::Rate))
+            && !self.settled.contains(&(load, pass, WorseMeasure::Rate))
         {
-            return Some(Deviation::Worse { pass, way: Way::Rate, reference: *reference });
+            return Some(Deviation::Worse { pass, way: WorseMeasure::Rate, reference: *reference });
         }
         if let Some(share) = figure.offered_share
             && share < BEHIND_SHARE
         {
-            return Some(Deviation::Behind(How::Behind { pass, share }));
+            return Some(Deviation::Behind(ServerFailure::Behind { pass, share }));
         }
         // Use the slower of the two lightest loads, since one of them is fast by chance.
         let (reference, from) = lighter.iter().take(2).max_by_key(|(_, known)| known.p99_ns)?;
         let more = more_load(load, *reference, figure);
         if figure.p99_ns > self.exploded_ns(from.p99_ns, more)
-            && !self.settled.contains(&(load, pass, Way::Time))
+            && !self.settled.contains(&(load, pass, WorseMeasure::Time))
         {
-            return Some(Deviation::Worse { pass, way: Way::Time, reference: *reference });
+            return Some(Deviation::Worse { pass, way: WorseMeasure::Time, reference: *reference });
         }
         None
     }
 
     /// Returns the results of a pass for lighter good loads, the lightest first.
-    fn borne_below(&self, load: u32, pass: usize) -> Vec<(u32, Figure)> {
+    fn borne_below(&self, load: u32, pass: usize) -> Vec<(u32, LoadFigure)> {
         let mut found = Vec::new();
         for (lighter, _) in self.figures.range(..load) {
-            if Some(*lighter) <= self.borne()
+            if Some(*lighter) <= self.heaviest_good()
                 && let Some(figure) = self.figure(*lighter, pass)
             {
                 found.push((*lighter, figure));
@@ -493,7 +503,7 @@ impl Search {
     fn saturated_from(&self, pass: usize) -> Option<u32> {
         let mut rates = Vec::new();
         let mut best = 0.0_f64;
-        for (load, _) in self.figures.range(..=self.borne()?) {
+        for (load, _) in self.figures.range(..=self.heaviest_good()?) {
             if let Some(figure) = self.figure(*load, pass) {
                 if figure.offered_share.is_some() {
                     return None;
@@ -515,7 +525,7 @@ impl Search {
 
 /// Returns by which factor response times may grow just because of the load. In a closed loop,
 /// requests wait for each other (Little's law); in an open loop, they don't.
-const fn more_load(load: u32, lighter: u32, figure: &Figure) -> u32 {
+const fn more_load(load: u32, lighter: u32, figure: &LoadFigure) -> u32 {
     if figure.offered_share.is_some() { 1 } else { load.div_ceil(lighter) }
 }
 

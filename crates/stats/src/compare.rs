@@ -1,11 +1,11 @@
 //! Compares two sets of trials: by how much do they differ, and is that more than noise?
 //!
-//! [`compare`] returns a [`Comparison`]; [`Draws`] saves work over many of them. The ratio is that
-//! of the medians. Its interval is a percentile bootstrap in which both sides are resampled, and a
-//! rank test independently gives the probability of such a difference by chance. A difference only
-//! counts if both agree and it exceeds the smallest relevant effect. Both assume that trials are
-//! independent draws. If a caveat contradicts that ([`Comparison::is_doubted`]), the distance
-//! between the two sets must also exceed the spread within each of them.
+//! [`compare`] returns a [`Comparison`]; [`BootstrapDraws`] saves work over many of them. The ratio
+//! is that of the medians. Its interval is a percentile bootstrap in which both sides are
+//! resampled, and a rank test independently gives the probability of such a difference by chance. A
+//! difference only counts if both agree and it exceeds the smallest relevant effect. Both assume
+//! that trials are independent draws. If a caveat contradicts that ([`Comparison::is_doubted`]),
+//! the distance between the two sets must also exceed the spread within each of them.
 //!
 //! **Source:** Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13;
 //! Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013 (effect sizes with
@@ -17,7 +17,7 @@ use model::random::SplitMix64;
 
 use crate::criteria::{CONFIDENCE, RESAMPLES};
 use crate::rank::{rank_test, smallest_probability};
-use crate::summary::{Middle, draw_middle, median, sorted};
+use crate::summary::{MedianIndices, draw_middle, median, sort_finite};
 
 /// Maximum number of trials to advise.
 pub const TRIALS_MAX: usize = 200;
@@ -74,12 +74,12 @@ pub struct Comparison {
     pub is_doubted: bool,
     /// Results that are ruled out because the side that would be better did not measure the target.
     /// Set by the caller.
-    pub barred: Barred,
+    pub barred: ExcludedOutcomes,
 }
 
 /// Results that a comparison must not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Barred {
+pub struct ExcludedOutcomes {
     /// [`Outcome::Higher`].
     pub higher: bool,
     /// [`Outcome::Lower`].
@@ -89,7 +89,7 @@ pub struct Barred {
 impl Comparison {
     /// Returns the result of the comparison.
     pub fn outcome(&self) -> Outcome {
-        let (lo, hi) = self.possible();
+        let (lo, hi) = self.possible_ratios();
         let smallest = (1.0 / (1.0 + self.effect), 1.0 + self.effect);
         let improbable = self.adjusted <= 1.0 - CONFIDENCE;
         // A load that comes and goes affects several trials in a row. The spread of one side shows
@@ -109,7 +109,7 @@ impl Comparison {
 
     /// Returns the range of ratios that the trials allow: the interval, or the range over all
     /// individual trials if the interval is doubted.
-    pub const fn possible(&self) -> (f64, f64) {
+    pub const fn possible_ratios(&self) -> (f64, f64) {
         if self.is_doubted { self.reach } else { self.interval }
     }
 
@@ -147,7 +147,7 @@ fn is_blind(before: usize, after: usize, family: usize) -> bool {
 ///
 /// The same results in any order with the same seed give the same comparison.
 pub fn compare(before: &[f64], after: &[f64], effect: f64, seed: u64) -> Option<Comparison> {
-    Draws::new(seed).compare(before, after, effect)
+    BootstrapDraws::new(seed).compare(before, after, effect)
 }
 
 /// Bootstrap draws of a seed, by number of results before and after.
@@ -156,15 +156,15 @@ pub fn compare(before: &[f64], after: &[f64], effect: f64, seed: u64) -> Option<
 /// once for each pair of counts. A hundred thousand comparisons of five trials with five then only
 /// need to look up which 25 ratios are possible and how often each of them is drawn.
 #[derive(Debug)]
-pub struct Draws {
+pub struct BootstrapDraws {
     seed: u64,
-    known: HashMap<(usize, usize), Vec<Drawn>>,
+    known: HashMap<(usize, usize), Vec<DrawnMedians>>,
 }
 
 /// A pair of medians, before and after, and how often it was drawn.
-type Drawn = ((Middle, Middle), usize);
+type DrawnMedians = ((MedianIndices, MedianIndices), usize);
 
-impl Draws {
+impl BootstrapDraws {
     /// Starts without any draws.
     pub fn new(seed: u64) -> Self {
         Self { seed, known: HashMap::new() }
@@ -176,7 +176,7 @@ impl Draws {
             return None;
         }
         let before = sorted(before)?;
-        let after = sorted(after)?;
+        let after = sort_finite(after)?;
         let probability = rank_test(&before, &after);
         let first = ends(&before)?;
         let second = ends(&after)?;
@@ -191,12 +191,12 @@ impl Draws {
             reach: (second.0 / first.1, second.1 / first.0),
             spread: (first.1 / first.0).max(second.1 / second.0),
             is_doubted: false,
-            barred: Barred::default(),
+            barred: ExcludedOutcomes::default(),
         })
     }
 
     /// Returns the draws for these numbers of results.
-    fn drawn_for(&mut self, before: usize, after: usize) -> &[Drawn] {
+    fn draws_for(&mut self, before: usize, after: usize) -> &[DrawnMedians] {
         let seed = self.seed;
         self.known.entry((before, after)).or_insert_with(|| draw_medians(before, after, seed))
     }
@@ -208,11 +208,11 @@ fn ends(sorted: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// Returns the percentile interval of the ratio of medians.
-fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
-    let drawn = draws.drawn_for(before.len(), after.len());
+fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut BootstrapDraws) -> (f64, f64) {
+    let drawn = draws.draws_for(before.len(), after.len());
     let mut ratios: Vec<_> = drawn
         .iter()
-        .map(|((below, above), times)| (above.of(after) / below.of(before), *times))
+        .map(|((below, above), times)| (above.median(after) / below.median(before), *times))
         .collect();
     ratios.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // Ratios are weighted by how often they were drawn, so positions count draws.
@@ -233,7 +233,7 @@ fn ranked(sorted: &[(f64, usize)], place: usize) -> f64 {
 }
 
 /// Draws both medians [`RESAMPLES`] times, and counts how often each pair occurs.
-fn draw_medians(before: usize, after: usize, seed: u64) -> Vec<Drawn> {
+fn draw_medians(before: usize, after: usize, seed: u64) -> Vec<DrawnMedians> {
     let mut random = SplitMix64::new(seed);
     let mut counts = vec![0_u32; before.max(after)];
     let mut found = BTreeMap::new();
@@ -252,13 +252,13 @@ mod tests {
     use crate::criteria::BOOTSTRAP_SEED;
     use crate::summary::draw_median;
 
-    fn of(before: &[f64], after: &[f64]) -> Comparison {
+    fn compare_all(before: &[f64], after: &[f64]) -> Comparison {
         compare(before, after, 0.05, BOOTSTRAP_SEED).unwrap()
     }
 
     #[test]
     fn estimates_trials_by_square() {
-        let close = Comparison { interval: (0.9, 1.0 / 0.9), ..of(&[1.0; 5], &[1.0; 5]) };
+        let close = Comparison { interval: (0.9, 1.0 / 0.9), ..compare_all(&[1.0; 5], &[1.0; 5]) };
         // Half the width of the interval needs four times as many trials.
         assert_eq!(close.trials_to_exclude(0.9_f64.sqrt()), Some(20));
         // It is already excluded, but three trials per side can show nothing.
@@ -282,20 +282,23 @@ mod tests {
     fn reports_clear_difference_with_direction() {
         let slow = [100.0, 101.0, 99.0, 100.5, 99.5];
         let fast = [120.0, 121.0, 119.0, 122.0, 118.0];
-        let up = of(&slow, &fast);
+        let up = compare_all(&slow, &fast);
         assert!((up.ratio - 1.2).abs() < 1e-12);
-        assert_eq!((up.outcome(), of(&fast, &slow).outcome()), (Outcome::Higher, Outcome::Lower));
-        assert_eq!(of(&slow, &slow).outcome(), Outcome::Same);
+        assert_eq!(
+            (up.outcome(), compare_all(&fast, &slow).outcome()),
+            (Outcome::Higher, Outcome::Lower)
+        );
+        assert_eq!(compare_all(&slow, &slow).outcome(), Outcome::Same);
     }
 
     #[test]
     fn reuses_draws_for_equal_counts() {
         let mut random = SplitMix64::new(3);
-        let mut draws = Draws::new(BOOTSTRAP_SEED);
+        let mut draws = BootstrapDraws::new(BOOTSTRAP_SEED);
         for (n, m) in [(5, 5), (4, 7), (5, 5), (1, 3), (8, 8), (4, 7)] {
             let mut figures = |count| {
                 let figures: Vec<f64> = (0..count).map(|_| noisy(&mut random, 1.0)).collect();
-                sorted(&figures).unwrap()
+                sort_finite(&figures).unwrap()
             };
             let before = figures(n);
             let after = figures(m);
@@ -310,7 +313,7 @@ mod tests {
             ratios.sort_unstable_by(f64::total_cmp);
             let compared = draws.compare(&before, &after, 0.05).unwrap();
             assert_eq!(compared.interval, (ratios[250], ratios[9_749]), "{n} and {m}");
-            assert_eq!(compared, of(&before, &after));
+            assert_eq!(compared, compare_all(&before, &after));
         }
     }
 
@@ -320,40 +323,45 @@ mod tests {
         let before = [100.0, 120.0, 105.0, 110.0, 115.0];
         let above = |factor: f64| before.map(|figure| figure * 1.2 * factor);
         for (factor, outcome) in [(1.1, Outcome::Unclear), (1.3, Outcome::Higher)] {
-            let sound = of(&before, &above(factor));
+            let sound = compare_all(&before, &above(factor));
             assert_eq!(sound.outcome(), Outcome::Higher, "{factor}");
             let doubted = Comparison { is_doubted: true, ..sound };
             assert_eq!(doubted.outcome(), outcome, "{factor}");
-            let back = Comparison { is_doubted: true, ..of(&above(factor), &before) };
+            let back = Comparison { is_doubted: true, ..compare_all(&above(factor), &before) };
             assert_eq!(back.outcome() == Outcome::Lower, outcome == Outcome::Higher, "{factor}");
         }
         // Equal medians are not enough, either.
-        let equal = of(&before, &before);
+        let equal = compare_all(&before, &before);
         let doubted = Comparison { is_doubted: true, ..equal };
-        assert_eq!((doubted.outcome(), doubted.possible()), (Outcome::Unclear, (1.0 / 1.2, 1.2)));
+        assert_eq!(
+            (doubted.outcome(), doubted.possible_ratios()),
+            (Outcome::Unclear, (1.0 / 1.2, 1.2))
+        );
     }
 
     #[test]
     fn barred_side_never_wins() {
-        let faster = of(&[100.0, 101.0, 99.0, 100.5, 99.5], &[200.0, 202.0, 198.0, 201.0, 199.0]);
-        let barred = |higher, lower| Comparison { barred: Barred { higher, lower }, ..faster };
+        let faster =
+            compare_all(&[100.0, 101.0, 99.0, 100.5, 99.5], &[200.0, 202.0, 198.0, 201.0, 199.0]);
+        let barred =
+            |higher, lower| Comparison { barred: ExcludedOutcomes { higher, lower }, ..faster };
         assert_eq!(barred(true, false).outcome(), Outcome::Unclear);
         assert_eq!(barred(false, true).outcome(), Outcome::Higher);
     }
 
     #[test]
     fn cannot_decide_by_three_trials() {
-        let blind = of(&[100.0, 101.0, 99.0], &[200.0, 201.0, 199.0]);
+        let blind = compare_all(&[100.0, 101.0, 99.0], &[200.0, 201.0, 199.0]);
         assert!(blind.is_blind());
         assert_eq!(blind.outcome(), Outcome::Unclear);
-        assert!(!of(&[1.0; 5], &[2.0; 5]).is_blind());
+        assert!(!compare_all(&[1.0; 5], &[2.0; 5]).is_blind());
     }
 
     #[test]
     fn ignores_negligible_difference() {
         let before: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i) * 0.01).collect();
         let after: Vec<f64> = before.iter().map(|figure| figure * 1.02).collect();
-        let found = of(&before, &after);
+        let found = compare_all(&before, &after);
         assert!(found.probability < 0.001 && found.interval.0 > 1.0);
         assert_eq!(found.outcome(), Outcome::Same);
     }
@@ -368,9 +376,9 @@ mod tests {
         for _ in 0..400 {
             let before = seven(&mut random, 1.0);
             let after = seven(&mut random, 1.1);
-            let found = of(&before, &after);
+            let found = compare_all(&before, &after);
             covered += u32::from(found.interval.0 <= 1.1 && 1.1 <= found.interval.1);
-            let same = of(&before, &seven(&mut random, 1.0)).outcome();
+            let same = compare_all(&before, &seven(&mut random, 1.0)).outcome();
             wrong += u32::from(matches!(same, Outcome::Higher | Outcome::Lower));
         }
         assert!(wrong <= 20, "{wrong} of 400");

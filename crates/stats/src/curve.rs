@@ -14,9 +14,9 @@ mod point;
 mod power;
 
 pub use bound::{bound_search, steps_to_load};
-pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
+pub use compared::{BoundedValue, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
 pub use knee::Knee;
-pub use point::{Broken, LoadPoint, Standing};
+pub use point::{LoadPoint, PointStatus, RuleViolation};
 
 /// Minimum share of the scheduled ops for a sustained load. The margin is twenty times the random
 /// variation of 10,000 arrivals.
@@ -77,7 +77,7 @@ impl Curve {
         let peak = self.peak_request();
         self.points
             .iter()
-            .filter(|point| point.requested_per_s < peak && point.standing() != Standing::Sustained)
+            .filter(|point| point.requested_per_s < peak && point.status() != PointStatus::Sustained)
             .collect()
     }
 
@@ -86,7 +86,7 @@ impl Curve {
         let peak = self.peak_request();
         self.points
             .iter()
-            .find(|point| point.requested_per_s > peak && point.standing() == Standing::Short)
+            .find(|point| point.requested_per_s > peak && point.status() == PointStatus::Short)
     }
 
     /// Returns the load requested at the peak, or 0 if nothing was sustained.
@@ -121,10 +121,10 @@ impl Curve {
     }
 
     /// Returns the heaviest valid load point that satisfies a bound along with all lighter ones.
-    pub fn under(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
+    pub fn heaviest_within(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
         let mut heaviest = None;
         for point in &self.points {
-            if point.standing() != Standing::Sustained || !keeps(point) {
+            if point.status() != PointStatus::Sustained || !keeps(point) {
                 break;
             }
             heaviest = Some(point);
@@ -133,7 +133,7 @@ impl Curve {
     }
 
     fn counting(&self) -> impl Iterator<Item = &LoadPoint> {
-        self.points.iter().filter(|point| point.standing() == Standing::Sustained)
+        self.points.iter().filter(|point| point.status() == PointStatus::Sustained)
     }
 
     /// Returns throughput and mean response time of all valid points, ordered by throughput.
@@ -192,7 +192,7 @@ pub(crate) mod tests {
         let curve = queue((1..=12).map(|n| n * 100));
         let peak = curve.peak().unwrap();
         // A load of 1000 is the server's capacity; its queue never empties.
-        assert_eq!((peak.requested_per_s, peak.standing()), (1_000, Standing::Sustained));
+        assert_eq!((peak.requested_per_s, peak.status()), (1_000, PointStatus::Sustained));
         assert_eq!(curve.too_much().unwrap().requested_per_s, 1_100);
         let broken = Curve::new(vec![point(100, 80.0, 1), point(200, 199.0, 1)]);
         assert_eq!(broken.holes().len(), 1);
@@ -203,7 +203,7 @@ pub(crate) mod tests {
     fn finds_bound_predicted_by_queueing() {
         // 1 / (1 - load) <= 5 up to 80 %.
         let curve = queue((1..=12).map(|n| n * 100));
-        let under = |most_ns| curve.under(|point| point.mean_ns <= most_ns);
+        let under = |most_ns| curve.heaviest_within(|point| point.mean_ns <= most_ns);
         assert_eq!(under(5_000_000).unwrap().requested_per_s, 800);
         assert_eq!(under(4_999_999).unwrap().requested_per_s, 700);
         assert_eq!(under(1_000_000), None);

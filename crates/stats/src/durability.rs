@@ -37,7 +37,7 @@ enum Loss {
 
 /// The newest generations of a block: submitted and acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
-struct Newest {
+struct NewestGenerations {
     sent: u32,
     acked: u32,
 }
@@ -109,7 +109,7 @@ fn judge_file(row: &mut DurabilityRow, ops: &[&AckedOp], found: Option<&FoundFil
         };
         has_lost = true;
         row.lost_ops += 1;
-        row.lost_bytes += share.of(acked.op.bytes);
+        row.lost_bytes += share.apply(acked.op.bytes);
         // The acknowledgement may have been recorded while the event was in progress.
         row.window_ns = row.window_ns.max(event_ns.saturating_sub(acked_ns));
         match loss {
@@ -133,13 +133,13 @@ struct LostShare {
 impl LostShare {
     const WHOLE: Self = Self { lost: 1, all: 1 };
 
-    const fn of(self, bytes: u64) -> u64 {
+    const fn apply(self, bytes: u64) -> u64 {
         bytes * self.lost as u64 / self.all as u64
     }
 }
 
-fn newest_generations(ops: &[&AckedOp]) -> BTreeMap<u32, Newest> {
-    let mut newest: BTreeMap<u32, Newest> = BTreeMap::new();
+fn newest_generations(ops: &[&AckedOp]) -> BTreeMap<u32, NewestGenerations> {
+    let mut newest: BTreeMap<u32, NewestGenerations> = BTreeMap::new();
     for acked in ops {
         for block in acked.op.range() {
             let known = newest.entry(block).or_default();
@@ -156,7 +156,7 @@ fn newest_generations(ops: &[&AckedOp]) -> BTreeMap<u32, Newest> {
 fn find_loss(
     op: &TestOp,
     found: Option<&FoundFile>,
-    newest: &BTreeMap<u32, Newest>,
+    newest: &BTreeMap<u32, NewestGenerations>,
 ) -> Option<(Loss, LostShare)> {
     let blocks = match found {
         Some(FoundFile { size_bytes: Some(_), blocks, .. }) => blocks,
@@ -221,7 +221,7 @@ fn find_loss(
 fn is_torn_in_flight(
     op: &TestOp,
     found: Option<&FoundFile>,
-    newest: &BTreeMap<u32, Newest>,
+    newest: &BTreeMap<u32, NewestGenerations>,
 ) -> bool {
     let Some(found) = found else { return false };
     for block in op.range() {
@@ -270,8 +270,8 @@ pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTi
 pub fn stronger_loser(promise: Durability, events: &[MeasuredEvent]) -> Option<Durability> {
     for stronger in Durability::ALL.iter().rev().take_while(|stronger| **stronger > promise) {
         let spares = |event: &&MeasuredEvent| {
-            let [own, other] = [promise, *stronger].map(|promise| show_alone(promise, event));
-            own.is_kept() && other == Shown::Lost
+            let [own, other] = [promise, *stronger].map(|promise| weigh_event(promise, event));
+            own.is_kept() && other == PromiseEvidence::Lost
         };
         if events.iter().any(|event| spares(&event)) {
             return Some(*stronger);
@@ -282,7 +282,7 @@ pub fn stronger_loser(promise: Durability, events: &[MeasuredEvent]) -> Option<D
 
 /// Evidence from an event about a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+enum PromiseEvidence {
     /// None: it could not be verified, nothing was acknowledged, or nothing was at risk.
     Nothing,
     /// Acknowledged data was lost.
@@ -295,7 +295,7 @@ enum Shown {
     Kept,
 }
 
-impl Shown {
+impl PromiseEvidence {
     const fn is_kept(self) -> bool {
         matches!(self, Self::TooFewCrashes | Self::Kept)
     }
@@ -317,12 +317,12 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
     ] {
         for measured in events.iter().filter(|measured| measured.event == event) {
             match show_on_ladder(promise, measured) {
-                Shown::Nothing => {}
-                Shown::Kept => tier = survived,
-                Shown::TooFewCrashes => is_undecided = true,
-                Shown::Lost if tier == Tier::Unknown => return Tier::None,
-                Shown::StrongerLost if tier == Tier::Unknown => return Tier::Undecided,
-                Shown::Lost | Shown::StrongerLost => return tier,
+                PromiseEvidence::Nothing => {}
+                PromiseEvidence::Kept => tier = survived,
+                PromiseEvidence::TooFewCrashes => is_undecided = true,
+                PromiseEvidence::Lost if tier == Tier::Unknown => return Tier::None,
+                PromiseEvidence::StrongerLost if tier == Tier::Unknown => return Tier::Undecided,
+                PromiseEvidence::Lost | PromiseEvidence::StrongerLost => return tier,
             }
         }
     }
@@ -330,15 +330,15 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
 }
 
 /// Returns the evidence from an event about a promise, taking stronger promises into account.
-fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> Shown {
-    let mut shown = show_alone(promise, measured);
+fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> PromiseEvidence {
+    let mut shown = weigh_event(promise, measured);
     if !shown.is_kept() {
         return shown;
     }
     for stronger in Durability::ALL.iter().filter(|stronger| **stronger > promise) {
-        match show_alone(*stronger, measured) {
-            Shown::Lost => return Shown::StrongerLost,
-            Shown::TooFewCrashes => shown = Shown::TooFewCrashes,
+        match weigh_event(*stronger, measured) {
+            PromiseEvidence::Lost => return PromiseEvidence::StrongerLost,
+            PromiseEvidence::TooFewCrashes => shown = PromiseEvidence::TooFewCrashes,
             _ => {}
         }
     }
@@ -346,23 +346,23 @@ fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> Shown {
 }
 
 /// Returns the evidence from an event about a promise by itself.
-fn show_alone(promise: Durability, measured: &MeasuredEvent) -> Shown {
+fn weigh_event(promise: Durability, measured: &MeasuredEvent) -> PromiseEvidence {
     if measured.unverified.is_some() {
-        return Shown::Nothing;
+        return PromiseEvidence::Nothing;
     }
     if measured.has_lost(promise) {
-        return Shown::Lost;
+        return PromiseEvidence::Lost;
     }
     let mut rows = measured.rows.iter().filter(|row| row.promise == promise);
     if measured.nothing_at_risk.is_some() || !rows.any(|row| row.acked_ops > 0) {
-        return Shown::Nothing;
+        return PromiseEvidence::Nothing;
     }
     // Only repeatable crashes are repeated until each promise had the last write.
     let is_repeated = matches!(measured.event, CrashEvent::KillServer | CrashEvent::PowerCut);
     if is_repeated && !measured.has_enough_crashes(promise) {
-        return Shown::TooFewCrashes;
+        return PromiseEvidence::TooFewCrashes;
     }
-    Shown::Kept
+    PromiseEvidence::Kept
 }
 
 #[cfg(test)]

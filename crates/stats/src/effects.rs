@@ -45,7 +45,7 @@ impl Effects {
     /// Returns the largest ratio, or inverse of a ratio, in any interval. This is half the
     /// logarithmic axis of a chart, so it is at least 1.05 in order to show "no difference" as
     /// well.
-    pub fn reach(&self) -> f64 {
+    pub fn largest_ratio(&self) -> f64 {
         let mut reach = 1.05_f64;
         for factor in &self.factors {
             for level in &factor.levels {
@@ -110,12 +110,12 @@ pub struct Interaction {
     /// Probability of such a share by chance, 0 to 1.
     pub probability: f64,
     /// Ratios of the levels of the second factor under each level of the first, if measured.
-    pub within: Vec<Within>,
+    pub within: Vec<ConditionalEffect>,
 }
 
 /// The effect of a level of one factor under a certain level of another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Within {
+pub struct ConditionalEffect {
     /// Level of the other factor.
     pub under: usize,
     /// Level of the factor itself.
@@ -139,21 +139,21 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
     if levels.iter().max()? < &2 {
         return None;
     }
-    let nesting = Nesting::of(levels, observations);
+    let nesting = Nesting::from_observations(levels, observations);
     let columns = Columns::new(&nesting);
     let products = columns.sum_products(observations);
     // The main model: all factors without pairs. It needs an additional observation to estimate
     // noise.
     let main = products.fit(columns.main_columns(&[]));
     let whole = products.fit([INTERCEPT]).residual();
-    if main.freedom() == 0 || whole <= f64::EPSILON {
+    if main.degrees_of_freedom() == 0 || whole <= f64::EPSILON {
         return None;
     }
     // The full model also contains all pairs. Its residual is the noise for testing interactions.
     let mut all_columns = columns.main_columns(&[]);
     all_columns.extend(columns.pairs.iter().flat_map(|pair| pair.columns.clone()));
     let full = products.fit(all_columns);
-    let ground = Ground {
+    let ground = EffectFits {
         columns: &columns,
         nesting: &nesting,
         products: &products,
@@ -291,7 +291,7 @@ fn level_effect(
         return if is_alone { unknown } else { LevelEffect { interval: (1.0, 1.0), ..unknown } };
     };
     let Some(log) = fit.coefficient(column) else { return unknown };
-    let freedom = fit.freedom() as f64;
+    let freedom = fit.degrees_of_freedom() as f64;
     let deviation = (fit.residual() / freedom * fit.variance_share(column)).sqrt();
     let t = match StudentsT::new(0.0, 1.0, freedom) {
         Ok(student) => student.inverse_cdf(f64::midpoint(CONFIDENCE, 1.0)),
@@ -303,7 +303,7 @@ fn level_effect(
 }
 
 /// The fits that effects and interactions are derived from.
-struct Ground<'a> {
+struct EffectFits<'a> {
     columns: &'a Columns,
     nesting: &'a Nesting,
     products: &'a CrossProducts,
@@ -315,7 +315,7 @@ struct Ground<'a> {
     whole: f64,
 }
 
-impl Ground<'_> {
+impl EffectFits<'_> {
     /// Returns the effect of a factor. Its share is what the fit loses without it.
     fn factor_effect(&self, factor: usize, count: usize) -> FactorEffect {
         // Factors nested in it would explain everything that it does, so leave them out of both
@@ -340,16 +340,17 @@ impl Ground<'_> {
         let mut columns = self.columns.main_columns(&[]);
         columns.extend(pair.columns.clone());
         let with = self.products.fit(columns);
-        let added = self.main.freedom() - with.freedom();
+        let added = self.main.degrees_of_freedom() - with.degrees_of_freedom();
         let gained = (self.main.residual() - with.residual()).max(0.0);
         let share = gained / self.whole;
-        if added == 0 || self.full.freedom() == 0 || share < INTERACTION_SHARE_MIN {
+        if added == 0 || self.full.degrees_of_freedom() == 0 || share < INTERACTION_SHARE_MIN {
             return None;
         }
         // Noise is the residual of all pairs together, so that one pair is not blamed for another.
-        let noise = self.full.residual() / self.full.freedom() as f64;
+        let noise = self.full.residual() / self.full.degrees_of_freedom() as f64;
         let f = gained / added as f64 / noise;
-        let distribution = FisherSnedecor::new(added as f64, self.full.freedom() as f64).ok()?;
+        let distribution =
+            FisherSnedecor::new(added as f64, self.full.degrees_of_freedom() as f64).ok()?;
         let probability = if f.is_finite() { distribution.sf(f) } else { 0.0 };
         if probability > INTERACTION_PROBABILITY_MAX {
             return None;
@@ -360,7 +361,12 @@ impl Ground<'_> {
 
     /// Returns the ratios of the second factor's levels under each level of the first, other
     /// factors being equal, if both were measured.
-    fn ratios_within(&self, pair: &Pair, with: &Fit, observations: &[Observation]) -> Vec<Within> {
+    fn ratios_within(
+        &self,
+        pair: &Pair,
+        with: &Fit,
+        observations: &[Observation],
+    ) -> Vec<ConditionalEffect> {
         let (first, second) = pair.factors;
         let measured: BTreeSet<_> = observations
             .iter()
@@ -383,7 +389,7 @@ impl Ground<'_> {
                     log += with.coefficient(together).unwrap_or(0.0);
                 }
                 let ratio = log.exp();
-                found.push(Within { under, level, against, ratio });
+                found.push(ConditionalEffect { under, level, against, ratio });
             }
         }
         found

@@ -44,7 +44,7 @@ pub struct ClientShare {
 
 impl Fairness {
     /// Compares the clients of some passes, or returns `None` if they were not recorded separately.
-    pub(crate) fn of(passes: &[&PassResult]) -> Option<Self> {
+    pub(crate) fn from_passes(passes: &[&PassResult]) -> Option<Self> {
         let mut clients: BTreeMap<u32, ClientResult> = BTreeMap::new();
         // Ops of all trials divided by the time of all trials: an average weighted by duration.
         let mut window_ns = 0;
@@ -67,14 +67,14 @@ impl Fairness {
         Some(Self {
             clients: clients.len(),
             index: jain_index(&ops)?,
-            slowest: ClientShare::of(slowest, window_ns),
-            fastest: ClientShare::of(fastest, window_ns),
+            slowest: ClientShare::from_client(slowest, window_ns),
+            fastest: ClientShare::from_client(fastest, window_ns),
         })
     }
 }
 
 impl ClientShare {
-    fn of(client: &ClientResult, window_ns: u64) -> Self {
+    fn from_client(client: &ClientResult, window_ns: u64) -> Self {
         let per_s = |amount: u64| amount as f64 * 1e9 / window_ns.max(1) as f64;
         Self {
             client: client.client,
@@ -125,7 +125,7 @@ mod tests {
             let window_ns = seconds * 1_000_000_000;
             PassResult { window_ns, clients, ..PassResult::new(model::Pass::Mix) }
         };
-        let fairness = Fairness::of(&[&pass(1, [10, 20]), &pass(3, [30, 60])]).unwrap();
+        let fairness = Fairness::from_passes(&[&pass(1, [10, 20]), &pass(3, [30, 60])]).unwrap();
         assert_eq!((fairness.slowest.ops_per_s, fairness.fastest.ops_per_s), (10.0, 20.0));
         assert_eq!((fairness.slowest.client, fairness.clients), (0, 2));
     }

@@ -95,7 +95,7 @@ pub struct StartSkew {
 }
 
 impl StartSkew {
-    fn of(hosts: &[HostResult]) -> Self {
+    fn from_hosts(hosts: &[HostResult]) -> Self {
         let first = hosts.iter().min_by_key(|host| host.start_ns);
         let last = hosts.iter().max_by_key(|host| host.start_ns);
         let (Some(first), Some(last)) = (first, last) else { return Self::default() };
@@ -121,7 +121,7 @@ impl fmt::Display for StartSkew {
 
 impl HostsCompared {
     /// Compares the hosts of passes of the same kind, or returns `None` if there was only one host.
-    pub fn of(passes: &[&PassResult]) -> Option<Self> {
+    pub fn from_passes(passes: &[&PassResult]) -> Option<Self> {
         let mut passes = passes.to_vec();
         passes.retain(|pass| !pass.hosts.is_empty());
         let first = passes.first()?;
@@ -145,7 +145,7 @@ impl HostsCompared {
         let mut skews = Vec::new();
         let mut errors = Vec::new();
         for pass in &passes {
-            let skew = StartSkew::of(&pass.hosts);
+            let skew = StartSkew::from_hosts(&pass.hosts);
             skews.push(skew.read_ns as f64);
             errors.push(skew.error_ns as f64);
         }
@@ -166,17 +166,17 @@ impl HostsCompared {
 
     /// Returns the host with the lowest rate among those that did anything.
     pub fn slowest(&self) -> Option<&HostShare> {
-        self.worked().min_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
+        self.working_hosts().min_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
     }
 
     /// Returns the host with the highest rate.
     pub fn fastest(&self) -> Option<&HostShare> {
-        self.worked().max_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
+        self.working_hosts().max_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()))
     }
 
     /// Returns the median of the rates per second of hosts that did anything.
     pub(crate) fn middle_per_s(&self) -> Option<f64> {
-        let rates: Vec<_> = self.worked().map(|host| host.rate.per_s()).collect();
+        let rates: Vec<_> = self.working_hosts().map(|host| host.rate.per_s()).collect();
         median(&rates)
     }
 
@@ -204,7 +204,7 @@ impl HostsCompared {
         sentences
     }
 
-    fn worked(&self) -> impl Iterator<Item = &HostShare> {
+    fn working_hosts(&self) -> impl Iterator<Item = &HostShare> {
         self.hosts.iter().filter(|host| host.rate.per_s() > 0.0)
     }
 }
@@ -244,7 +244,7 @@ fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
     let rates: Vec<_> = own.iter().map(|host| host_rate(pass, host)).collect();
     let mut share = HostShare {
         host: String::new(),
-        rate: Rate::of_pass(pass, median(&rates).unwrap_or(0.0)),
+        rate: Rate::for_pass(pass, median(&rates).unwrap_or(0.0)),
         failed: 0,
         start_ns: 0,
         error_ns: 0,
@@ -289,7 +289,7 @@ pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
     let first = hosts.iter().min_by_key(|host| host.start_ns)?;
     let last = hosts.iter().max_by_key(|host| host.start_ns)?;
     let most_ns = SKEW_MAX_NS.max(round_trip_ns.saturating_mul(SKEW_ROUND_TRIPS));
-    let skew = StartSkew::of(hosts);
+    let skew = StartSkew::from_hosts(hosts);
     if skew.read_ns <= most_ns {
         return None;
     }
@@ -327,12 +327,12 @@ pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
     }
     let name = &slowest.host;
     let of = rates.len();
-    let middle_rate = Rate::of_pass(pass, middle);
+    let middle_rate = Rate::for_pass(pass, middle);
     let evidence = if slowest.ops == 0 {
         format!("host {name} did nothing; the median of {of} others is {middle_rate}")
     } else {
         let percent = three_digits(least / middle * 100.0);
-        let rate = Rate::of_pass(pass, least);
+        let rate = Rate::for_pass(pass, least);
         format!(
             "host {name} reached {rate}, {percent} % of the median of {of} hosts ({middle_rate})"
         )
@@ -376,7 +376,7 @@ mod tests {
         );
         assert_eq!(skewed(&hosts, 300_000), None);
         assert_eq!(skewed(&hosts[..2], 0), None);
-        assert_eq!((skewed(&[], 0), StartSkew::of(&[])), (None, StartSkew::default()));
+        assert_eq!((skewed(&[], 0), StartSkew::from_hosts(&[])), (None, StartSkew::default()));
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
         let passes = [pass(100, 20, 5), pass(80, 30, -7), pass(90, 10, 6)];
         let alone = PassResult::new(Pass::Create);
         let all: Vec<&PassResult> = passes.iter().chain([&alone]).collect();
-        let compared = HostsCompared::of(&all).unwrap();
+        let compared = HostsCompared::from_passes(&all).unwrap();
         let rates: Vec<f64> = compared.hosts.iter().map(|host| host.rate.per_s()).collect();
         let skew = StartSkew { read_ns: 6, error_ns: 40_000 };
         assert_eq!((rates, compared.skew, compared.trials), (vec![90.0, 20.0], skew, 3));
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(compared.middle_per_s(), Some(55.0));
         // There is no time in which both worked.
         assert_eq!(compared.index, None);
-        assert_eq!(HostsCompared::of(&[&alone]), None);
+        assert_eq!(HostsCompared::from_passes(&[&alone]), None);
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
         early[1].common = Work { ops: 50, bytes: 0 };
         let common_window_ns = 500_000_000;
         let pass = PassResult { hosts: early, common_window_ns, ..PassResult::new(Pass::Create) };
-        assert_eq!(HostsCompared::of(&[&pass]).unwrap().index, Some(1.0));
+        assert_eq!(HostsCompared::from_passes(&[&pass]).unwrap().index, Some(1.0));
     }
 
     #[test]
@@ -458,7 +458,7 @@ mod tests {
         let second = (0, 1_000 * MS);
         let hosts = vec![host("a", 100, second), host("b", 0, second), host("c", 30, second)];
         let pass = PassResult { hosts, ..PassResult::new(Pass::Create) };
-        let compared = HostsCompared::of(&[&pass, &pass]).unwrap();
+        let compared = HostsCompared::from_passes(&[&pass, &pass]).unwrap();
         assert_eq!(compared.hosts[1].stood_still, 2);
         insta::assert_snapshot!(compared.describe_stragglers().join("\n"), @"
         b stood still

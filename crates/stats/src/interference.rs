@@ -108,7 +108,7 @@ impl Covariate {
     }
 
     /// Returns its value in a pass.
-    fn of(self, result: &PassResult) -> Option<f64> {
+    fn value_in(self, result: &PassResult) -> Option<f64> {
         match self {
             Self::Outside(source) => {
                 result.scope.interference.get(source).map(|found| found as f64)
@@ -118,7 +118,7 @@ impl Covariate {
     }
 
     /// Returns the value above which a trial counts as strongly affected.
-    fn much(self) -> f64 {
+    fn strong_threshold(self) -> f64 {
         match self {
             Self::Outside(source) => 2.0 * limit_of(source) as f64,
             Self::Wait => 2.0 * INTERFERENCE_SHARE_MAX * 1e3,
@@ -134,10 +134,10 @@ impl Covariate {
     }
 
     /// Formats the threshold of [`Explanation::Follows::trials_above`] with its unit.
-    pub(crate) fn show_much(self) -> String {
+    pub(crate) fn format_threshold(self) -> String {
         match self {
             Self::Outside(source) => source.show(2 * limit_of(source)),
-            Self::Wait => InterferenceSource::Steal.show(self.much() as u64),
+            Self::Wait => InterferenceSource::Steal.show(self.strong_threshold() as u64),
         }
     }
 }
@@ -152,7 +152,8 @@ pub fn explanation(trials: &[(&PassResult, f64)]) -> Option<Explanation> {
     let mut looked_at = 0;
     let mut best = None;
     for covariate in Covariate::all() {
-        let values: Option<Vec<f64>> = trials.iter().map(|(it, _)| covariate.of(it)).collect();
+        let values: Option<Vec<f64>> =
+            trials.iter().map(|(it, _)| covariate.value_in(it)).collect();
         let Some(values) = values else { continue };
         let Some(correlation) = correlation(&values, &rates) else { continue };
         looked_at += 1;
@@ -167,7 +168,8 @@ pub fn explanation(trials: &[(&PassResult, f64)]) -> Option<Explanation> {
                 && probability(correlation, rates.len()) * looked_at as f64
                     <= COVARIATE_PROBABILITY_MAX =>
         {
-            let trials_above = values.iter().filter(|value| **value > covariate.much()).count();
+            let trials_above =
+                values.iter().filter(|value| **value > covariate.strong_threshold()).count();
             Some(Explanation::Follows { covariate, correlation, trials_above })
         }
         _ => Some(Explanation::Nothing { looked_at }),
@@ -271,7 +273,7 @@ mod tests {
         };
         assert_eq!(covariate, Covariate::Outside(InterferenceSource::Steal));
         assert!((-1.0..-0.98).contains(&correlation), "{correlation}");
-        assert_eq!((trials_above, covariate.show_much().as_str()), (3, "10.0 %"));
+        assert_eq!((trials_above, covariate.format_threshold().as_str()), (3, "10.0 %"));
     }
 
     #[test]

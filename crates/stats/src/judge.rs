@@ -59,7 +59,7 @@ pub struct Judged {
     /// Rates of all trials that have one, including those set aside.
     pub points: Vec<Point>,
     /// Trials that were set aside because they were disturbed from outside.
-    pub set_aside: Vec<SetAside>,
+    pub set_aside: Vec<DisturbedTrial>,
     /// Times from schedule to completion, merged over the trials that count.
     pub response_time: Histogram,
     /// Times from sending to completion, merged over the trials that count.
@@ -121,7 +121,7 @@ impl Judged {
 
     /// Converts a number per second to the unit of this pass.
     pub const fn shown(&self, per_s: f64) -> Rate {
-        Rate::of_pass(self.pass, per_s)
+        Rate::for_pass(self.pass, per_s)
     }
 
     /// Returns why there is no result, or `None` if there is one.
@@ -152,7 +152,7 @@ pub struct Point {
 
 /// Trial that does not count because something outside of the run disturbed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetAside {
+pub struct DisturbedTrial {
     /// Number of the trial within the run, from 0.
     pub trial_index: u32,
     pub disturbance: Disturbance,
@@ -160,7 +160,7 @@ pub struct SetAside {
 
 /// The trials in which a caveat was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum CaveatExtent {
     /// All trials together.
     Run,
     /// The arrangement of the run: a note about the campaign that doesn't mark rows.
@@ -182,7 +182,7 @@ pub struct JudgedCaveat {
     /// requested accuracy.
     pub severity: Severity,
     /// Which trials it applies to.
-    pub extent: Extent,
+    pub extent: CaveatExtent,
     /// Evidence from the first trial that raised it.
     pub evidence: String,
     /// The decisive number from the same trial.
@@ -194,7 +194,12 @@ pub struct JudgedCaveat {
 impl JudgedCaveat {
     /// Creates a caveat with the severity of its code. The advice is added once all caveats are
     /// known.
-    fn new(code: CaveatCode, extent: Extent, evidence: String, data: Option<Evidence>) -> Self {
+    fn new(
+        code: CaveatCode,
+        extent: CaveatExtent,
+        evidence: String,
+        data: Option<Evidence>,
+    ) -> Self {
         let severity = code.severity();
         Self { code, severity, extent, evidence, data, advice: String::new() }
     }
@@ -207,8 +212,8 @@ impl JudgedCaveat {
     /// Returns the evidence, preceded by the number of trials it applies to.
     pub fn evidence_line(&self) -> String {
         match self.extent {
-            Extent::Run | Extent::Arrangement => self.evidence.clone(),
-            Extent::Trials { seen, made } => {
+            CaveatExtent::Run | CaveatExtent::Arrangement => self.evidence.clone(),
+            CaveatExtent::Trials { seen, made } => {
                 format!("{seen} of {made} trials: {}", self.evidence)
             }
         }
@@ -231,12 +236,12 @@ pub fn run(run: &Run) -> Vec<Judged> {
 
 /// Returns the results of a pass that count.
 pub fn used_results(run: &Run, pass: Pass) -> Vec<&PassResult> {
-    Sorted::of(run, pass).used_results()
+    TrialGroups::from_run(run, pass).used_results()
 }
 
 /// Judges one pass of a run.
 pub fn pass(run: &Run, pass: Pass) -> Judged {
-    let sorted = Sorted::of(run, pass);
+    let sorted = TrialGroups::from_run(run, pass);
     let used = sorted.used_results();
     let is_bytes = pass.is_byte_rate();
     let ops_per_s = sorted.summarize(op_rate);
@@ -257,15 +262,15 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         response_time: parts::merge_histograms(&used, PassResult::response_time),
         service_time: parts::merge_histograms(&used, PassResult::service_time),
         estimated_response_time: parts::estimated_response_time(&run.spec.load, &used),
-        cpu: parts::cpu_per_work(&used, CpuUnit::of_pass(pass)),
+        cpu: parts::cpu_per_work(&used, CpuUnit::for_pass(pass)),
         rate_per_cpu: sorted.summarize(rate_per_cpu(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         working_set: parts::working_set(&used),
         program: parts::program_use(&used),
         kinds: parts::kind_shares(&used),
-        clients: Fairness::of(&used),
-        hosts: HostsCompared::of(&used),
+        clients: Fairness::from_passes(&used),
+        hosts: HostsCompared::from_passes(&used),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),
@@ -286,7 +291,7 @@ pub fn is_settled(run: &Run) -> bool {
     }
     for pass in run.spec.passes() {
         // A run ends as a whole, so all of its passes must have settled.
-        let summary = Sorted::of(run, *pass).summarize(comparable_rate(*pass));
+        let summary = TrialGroups::from_run(run, *pass).summarize(comparable_rate(*pass));
         let Some(summary) = summary else { return false };
         match summary.half_width_share() {
             Some(share) if share <= until && summary.n >= SETTLED_TRIALS_MIN => {}
@@ -298,7 +303,7 @@ pub fn is_settled(run: &Run) -> bool {
 
 /// Returns the number of trials of a run set aside as disturbed: the maximum over its passes.
 pub fn disturbed_trials(run: &Run) -> u32 {
-    let of_pass = |pass: &Pass| Sorted::of(run, *pass).disturbed.len() as u32;
+    let of_pass = |pass: &Pass| TrialGroups::from_run(run, *pass).disturbed.len() as u32;
     run.spec.passes().iter().map(of_pass).max().unwrap_or(0)
 }
 
@@ -320,7 +325,7 @@ impl PassTrial<'_> {
 }
 
 /// The trials of a run, grouped by their result for one pass.
-struct Sorted<'a> {
+struct TrialGroups<'a> {
     sound: Vec<PassTrial<'a>>,
     set_aside: Vec<PassTrial<'a>>,
     /// Valid, but disturbed from outside.
@@ -332,8 +337,8 @@ struct Sorted<'a> {
     made: u32,
 }
 
-impl<'a> Sorted<'a> {
-    fn of(run: &'a Run, pass: Pass) -> Self {
+impl<'a> TrialGroups<'a> {
+    fn from_run(run: &'a Run, pass: Pass) -> Self {
         // Warm-up trials come first and never count.
         let warmup = run.spec.repetition.warmup_trials;
         let mut sorted = Self {
@@ -448,11 +453,11 @@ impl<'a> Sorted<'a> {
     }
 
     /// Lists the trials set aside as disturbed, in order.
-    fn list_set_aside(&self) -> Vec<SetAside> {
+    fn list_set_aside(&self) -> Vec<DisturbedTrial> {
         let mut set_aside = Vec::new();
         for pass_trial in &self.disturbed {
             if let Some(disturbance) = pass_trial.disturbance() {
-                set_aside.push(SetAside { trial_index: pass_trial.trial.index, disturbance });
+                set_aside.push(DisturbedTrial { trial_index: pass_trial.trial.index, disturbance });
             }
         }
         set_aside
@@ -493,7 +498,7 @@ fn is_invalid(result: &PassResult) -> bool {
 
 /// Returns the verdict: invalid if no valid trial is left, degraded if some are missing or because
 /// of a caveat.
-fn verdict_of(sorted: &Sorted<'_>, judged: &Judged) -> Verdict {
+fn verdict_of(sorted: &TrialGroups<'_>, judged: &Judged) -> Verdict {
     if sorted.sound.is_empty() || judged.rate.is_none() {
         return Verdict::Invalid;
     }

@@ -16,7 +16,7 @@ use model::question::ladder::Layer;
 use model::random::SplitMix64;
 
 use crate::criteria::{BOOTSTRAP_SEED, CONFIDENCE};
-use crate::summary::{draw_median, median, sorted};
+use crate::summary::{draw_median, median, sort_finite};
 
 /// Number of resamples of the trials.
 const DRAWS: usize = 1_000;
@@ -31,7 +31,7 @@ const MOST: f64 = 0.5;
 
 /// A measured layer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredLayer {
     pub layer: Layer,
     /// Time per unit of work in each trial, in nanoseconds; must be positive.
     pub times_ns: Vec<f64>,
@@ -87,14 +87,14 @@ impl LayerAnalysis {
 
 /// Analyzes a ladder whose last layer is the whole data path. Returns `None` for fewer than two
 /// layers, or if any has no trial.
-pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
+pub fn analyze_layers(layers: &[MeasuredLayer]) -> Option<LayerAnalysis> {
     let mut samples = Vec::with_capacity(layers.len());
     let mut kinds = Vec::with_capacity(layers.len());
     let mut is_held = false;
     let mut fewest = usize::MAX;
     let mut most = 0;
     for layer in layers {
-        samples.push(Sample::of(layer)?);
+        samples.push(Sample::from_layer(layer)?);
         kinds.push(layer.layer);
         // The kernel misses some pauses, but a relevant quota shows up on at least one layer.
         is_held |= layer.held.iter().any(|share| *share > MOST);
@@ -104,7 +104,7 @@ pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
     if samples.len() < 2 {
         return None;
     }
-    let ladder = Built { parts: contained_parts(&kinds), kinds, is_held };
+    let ladder = LadderParts { parts: contained_parts(&kinds), kinds, is_held };
     let times: Vec<_> = samples.iter().map(Sample::medians).collect();
     let usual = ladder.walk(&times);
     let mut random = SplitMix64::new(BOOTSTRAP_SEED);
@@ -202,8 +202,8 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(measured: &Measured) -> Option<Self> {
-        let Measured { times_ns, waits, .. } = measured;
+    fn from_layer(measured: &MeasuredLayer) -> Option<Self> {
+        let MeasuredLayer { times_ns, waits, .. } = measured;
         if times_ns.len() != waits.len() {
             return None;
         }
@@ -214,7 +214,7 @@ impl Sample {
             }
             waiting.push(time * wait.clamp(0.0, 1.0));
         }
-        Some(Self { times_ns: sorted(times_ns)?, waiting_ns: sorted(&waiting)? })
+        Some(Self { times_ns: sort_finite(times_ns)?, waiting_ns: sort_finite(&waiting)? })
     }
 
     /// Returns the median time, and the median of its waiting part.
@@ -230,7 +230,7 @@ impl Sample {
 }
 
 /// The layers of a ladder and the parts of each.
-struct Built {
+struct LadderParts {
     kinds: Vec<Layer>,
     parts: Vec<Vec<usize>>,
     /// A quota throttled some layer for most of its time.
@@ -238,7 +238,7 @@ struct Built {
 }
 
 /// A walk down the critical path.
-struct Walked {
+struct CriticalPath {
     /// Self time of each layer in nanoseconds; 0 if it is not on the path.
     own_ns: Vec<f64>,
     /// The time of the whole data path.
@@ -248,9 +248,9 @@ struct Walked {
     limit: Limit,
 }
 
-impl Built {
+impl LadderParts {
     /// Walks down with the time of each layer, and the part of it that was waiting.
-    fn walk(&self, times: &[(f64, f64)]) -> Walked {
+    fn walk(&self, times: &[(f64, f64)]) -> CriticalPath {
         let mut at = times.len() - 1;
         let (whole_ns, waited_ns) = times[at];
         let mut own_ns = vec![0.0; times.len()];
@@ -278,7 +278,7 @@ impl Built {
                 most = share;
             }
         }
-        Walked { own_ns, whole_ns, waited, limit }
+        CriticalPath { own_ns, whole_ns, waited, limit }
     }
 
     /// Returns the times without the self time of something. Each layer that contains it becomes
@@ -370,7 +370,7 @@ impl Built {
 
     /// Returns the share of each layer's self time, or `None` for a layer that is not part of the
     /// data path.
-    fn own_shares(&self, walked: &Walked) -> Vec<(Layer, Option<f64>)> {
+    fn own_shares(&self, walked: &CriticalPath) -> Vec<(Layer, Option<f64>)> {
         let of_path = self.with_parts(self.kinds.len() - 1);
         let whole_ns = walked.whole_ns.max(f64::MIN_POSITIVE);
         let mut shares = Vec::with_capacity(self.kinds.len());

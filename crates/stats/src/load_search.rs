@@ -58,12 +58,12 @@ impl LoadSearch {
     }
 
     /// Returns the heaviest good load so far.
-    pub const fn good(&self) -> Option<f64> {
+    pub const fn heaviest_good(&self) -> Option<f64> {
         self.good
     }
 
     /// Returns the lightest bad load so far.
-    pub const fn bad(&self) -> Option<f64> {
+    pub const fn lightest_bad(&self) -> Option<f64> {
         self.bad
     }
 
@@ -160,7 +160,7 @@ mod tests {
     fn doubles_then_bisects() {
         let (search, tried) = searched(LoadRange::whole(1, 50), 20.0);
         assert_eq!(tried, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 24.0, 20.0, 18.0, 19.0]);
-        assert_eq!((search.good(), search.bad()), (Some(19.0), Some(20.0)));
+        assert_eq!((search.heaviest_good(), search.lightest_bad()), (Some(19.0), Some(20.0)));
         let (_, tried) = searched(LoadRange::whole(3, 50), f64::INFINITY);
         assert_eq!(tried, [3.0, 6.0, 12.0, 24.0, 48.0, 50.0]);
         assert_eq!(searched(LoadRange::whole(3, 50), 0.0).1, [3.0]);
@@ -175,13 +175,13 @@ mod tests {
         let (_, tried) = searched(multiples(10.0), f64::INFINITY);
         assert_eq!(tried, [1.0, 2.0, 4.0, 8.0, 10.0]);
         let (dead, tried) = searched(multiples(10.0), 0.0);
-        assert_eq!((dead.good(), tried.last()), (None, Some(&0.0157)));
+        assert_eq!((dead.heaviest_good(), tried.last()), (None, Some(&0.0157)));
     }
 
     #[test]
     fn ends_at_maximum_with_more_digits() {
         let (search, tried) = searched(multiples(8.1234), f64::INFINITY);
-        assert_eq!((search.good(), tried.len()), (Some(8.12), 5));
+        assert_eq!((search.heaviest_good(), tried.len()), (Some(8.12), 5));
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         search.note_bad(16.0);
         assert_eq!(search.next(), None);
         search.note_good(16.0);
-        assert_eq!((search.bad(), search.next()), (None, Some(32.0)));
+        assert_eq!((search.lightest_bad(), search.next()), (None, Some(32.0)));
     }
 
     proptest! {
@@ -219,9 +219,9 @@ mod tests {
             distinct.sort_by(f64::total_cmp);
             distinct.dedup();
             prop_assert_eq!(distinct.len(), tried.len());
-            prop_assert!(search.good().is_none_or(|good| good < limit));
-            prop_assert!(search.bad().is_none_or(|bad| bad >= limit));
-            match (search.good(), search.bad()) {
+            prop_assert!(search.heaviest_good().is_none_or(|good| good < limit));
+            prop_assert!(search.lightest_bad().is_none_or(|bad| bad >= limit));
+            match (search.heaviest_good(), search.lightest_bad()) {
                 (Some(good), None) => prop_assert_eq!(good, max),
                 (None, Some(bad)) => prop_assert!(bad / 2.0 < search.range.min),
                 (Some(good), Some(bad)) => {

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 
 use statrs::function::erf::erfc;
 
-use crate::summary::{sorted, squared_distances};
+use crate::summary::{sort_finite, squared_distances};
 
 /// Maximum number of values in both samples for the exact distribution.
 const EXACT_MAX: usize = 50;
@@ -23,7 +23,7 @@ const EXACT_MAX: usize = 50;
 /// Returns 1 if a sample is empty or a value is not finite, because then there is no evidence
 /// against a common source.
 pub fn rank_test(a: &[f64], b: &[f64]) -> f64 {
-    let (Some(_), Some(_)) = (sorted(a), sorted(b)) else { return 1.0 };
+    let (Some(_), Some(_)) = (sort_finite(a), sort_finite(b)) else { return 1.0 };
     // Doubled midranks are integers, so sums can be counted exactly.
     let ranks = doubled_ranks(a, b);
     if ranks.len() <= EXACT_MAX {

@@ -21,7 +21,7 @@ pub enum Rate {
 
 impl Rate {
     /// Adds the unit of a pass to a number per second.
-    pub const fn of_pass(pass: Pass, per_s: f64) -> Self {
+    pub const fn for_pass(pass: Pass, per_s: f64) -> Self {
         match pass {
             Pass::App => Self::Commands(per_s),
             _ if pass.is_byte_rate() => Self::Bytes(per_s),
@@ -32,8 +32,8 @@ impl Rate {
     /// Formats both ends of an interval of rates, smaller number first. For commands, that is the
     /// time at the higher rate.
     pub fn interval(pass: Pass, low_per_s: f64, high_per_s: f64) -> String {
-        let low = Self::of_pass(pass, low_per_s);
-        let high = Self::of_pass(pass, high_per_s);
+        let low = Self::for_pass(pass, low_per_s);
+        let high = Self::for_pass(pass, high_per_s);
         if low.is_time() { format!("{high} to {low}") } else { format!("{low} to {high}") }
     }
 
@@ -80,11 +80,11 @@ mod tests {
         assert_eq!(shown(Rate::Ops(12_345.0)), "12.3 kop/s");
         assert_eq!(shown(Rate::Ops(9_100_000.0)), "9.10 Mop/s");
         assert_eq!(shown(Rate::Ops(999.9)), "1.00 kop/s");
-        assert_eq!(shown(Rate::of_pass(Pass::App, 0.08)), "12.5 s");
-        assert_eq!(shown(Rate::of_pass(Pass::App, 0.0)), "–");
+        assert_eq!(shown(Rate::for_pass(Pass::App, 0.08)), "12.5 s");
+        assert_eq!(shown(Rate::for_pass(Pass::App, 0.0)), "–");
         assert_eq!(Rate::interval(Pass::App, 0.4, 0.5), "2.00 s to 2.50 s");
         assert_eq!(Rate::interval(Pass::Stat, 45.6, 50.0), "45.6 op/s to 50.0 op/s");
-        assert_eq!(shown(Rate::of_pass(Pass::Stat, 45.6)), "45.6 op/s");
-        assert_eq!(shown(Rate::of_pass(Pass::Read, 45.6e6)), "45.6 MB/s");
+        assert_eq!(shown(Rate::for_pass(Pass::Stat, 45.6)), "45.6 op/s");
+        assert_eq!(shown(Rate::for_pass(Pass::Read, 45.6e6)), "45.6 MB/s");
     }
 }

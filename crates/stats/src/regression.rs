@@ -97,7 +97,7 @@ impl Fit {
     }
 
     /// Returns the degrees of freedom: the observations not used up by the fit.
-    pub(crate) fn freedom(&self) -> usize {
+    pub(crate) fn degrees_of_freedom(&self) -> usize {
         let mut freedom = self.observations;
         for is_taken in &self.taken {
             freedom -= usize::from(*is_taken);

@@ -47,7 +47,7 @@ pub struct SizePoint {
 
 /// Size above which the rate is lower.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fall {
+pub struct RateDrop {
     /// The largest size before it and the smallest size after it, in bytes.
     pub between_bytes: (f64, f64),
     /// The rates before and after it, the latter up to the next drop.
@@ -64,7 +64,7 @@ pub struct Fall {
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizeSweep {
     /// It drops at these sizes, smallest first.
-    Falls(Vec<Fall>),
+    Falls(Vec<RateDrop>),
     /// It changes evenly with the logarithm of the size, and no size stands out.
     Even,
     /// It doesn't drop.
@@ -75,8 +75,8 @@ pub enum SizeSweep {
 
 /// Finds the sizes at which a rate drops. The points may be in any order, with each size once.
 pub fn size_sweep(points: &[SizePoint]) -> SizeSweep {
-    let Some(sweep) = Sweep::of(points) else { return SizeSweep::TooFew };
-    let mut falls: Vec<Placed> = Vec::new();
+    let Some(sweep) = Sweep::from_points(points) else { return SizeSweep::TooFew };
+    let mut falls: Vec<ModelDrop> = Vec::new();
     let Some(mut best) = sweep.fit(&falls) else { return SizeSweep::TooFew };
     let constant = best.clone();
     if sweep.free(1).is_none() {
@@ -105,12 +105,12 @@ pub fn size_sweep(points: &[SizePoint]) -> SizeSweep {
 
 /// A drop in the model.
 #[derive(Clone, Copy)]
-struct Placed {
+struct ModelDrop {
     cache_bytes: f64,
     is_gradual: bool,
 }
 
-impl Placed {
+impl ModelDrop {
     /// Returns the slow share of a file of this size: the part beyond the cache, or all of it
     /// unless the drop is gradual.
     fn share_beyond(&self, bytes: f64) -> f64 {
@@ -124,7 +124,7 @@ impl Placed {
 
 /// The times per byte at each size.
 struct Sweep {
-    sizes: Vec<Timed>,
+    sizes: Vec<SizeTimes>,
     /// Number of trials over all sizes.
     trials: usize,
     /// Sum of squared relative errors within sizes, which no model explains.
@@ -132,7 +132,7 @@ struct Sweep {
 }
 
 /// The times of one size.
-struct Timed {
+struct SizeTimes {
     bytes: f64,
     mean: f64,
     trials: f64,
@@ -140,7 +140,7 @@ struct Timed {
 
 /// A fitted model.
 #[derive(Clone)]
-struct Fitted {
+struct FittedModel {
     /// Time per byte before the first drop, then the maximum that each drop adds.
     times: Vec<f64>,
     /// Residual sum of squares of relative errors.
@@ -148,7 +148,7 @@ struct Fitted {
 }
 
 impl Sweep {
-    fn of(points: &[SizePoint]) -> Option<Self> {
+    fn from_points(points: &[SizePoint]) -> Option<Self> {
         let mut sizes = Vec::with_capacity(points.len());
         let mut trials = 0;
         let mut within = 0.0;
@@ -162,7 +162,7 @@ impl Sweep {
                 within += (time / mean - 1.0).powi(2);
             }
             trials += times.len();
-            sizes.push(Timed { bytes: point.bytes, mean, trials: times.len() as f64 });
+            sizes.push(SizeTimes { bytes: point.bytes, mean, trials: times.len() as f64 });
         }
         sizes.sort_by(|a, b| a.bytes.total_cmp(&b.bytes));
         if sizes.len() < SIZES_MIN { None } else { Some(Self { sizes, trials, within }) }
@@ -175,7 +175,7 @@ impl Sweep {
     }
 
     /// Fits the times for drops at given positions, or returns `None` if a drop would be a rise.
-    fn fit(&self, falls: &[Placed]) -> Option<Fitted> {
+    fn fit(&self, falls: &[ModelDrop]) -> Option<FittedModel> {
         let columns = falls.len() + 1;
         let mut normal = vec![vec![0.0; columns + 1]; columns];
         for size in &self.sizes {
@@ -198,13 +198,13 @@ impl Sweep {
             let error = fitted_time(&times, falls, size.bytes) / size.mean - 1.0;
             left += size.trials * error * error;
         }
-        Some(Fitted { times, left })
+        Some(FittedModel { times, left })
     }
 
     /// Finds the drop that explains the most in addition to the known ones.
-    fn best_addition(&self, known: &[Placed]) -> Option<(Placed, Fitted)> {
-        let mut at_once: Option<(Placed, Fitted)> = None;
-        let mut gradual: Option<(Placed, Fitted)> = None;
+    fn best_addition(&self, known: &[ModelDrop]) -> Option<(ModelDrop, FittedModel)> {
+        let mut at_once: Option<(ModelDrop, FittedModel)> = None;
+        let mut gradual: Option<(ModelDrop, FittedModel)> = None;
         for number in 1..self.sizes.len() {
             let below = self.sizes[number - 1].bytes;
             let above = self.sizes[number].bytes;
@@ -212,7 +212,7 @@ impl Sweep {
             if taken {
                 continue;
             }
-            let middle = Placed { cache_bytes: (below * above).sqrt(), is_gradual: false };
+            let middle = ModelDrop { cache_bytes: (below * above).sqrt(), is_gradual: false };
             self.try_addition(known, middle, &mut at_once);
             // If there is only one size after a drop, either shape explains everything.
             if number + 1 == self.sizes.len() {
@@ -221,20 +221,26 @@ impl Sweep {
             for place in 0..PLACES {
                 let share = place as f64 / PLACES as f64;
                 let cache_bytes = below * (above / below).powf(share);
-                self.try_addition(known, Placed { cache_bytes, is_gradual: true }, &mut gradual);
+                self.try_addition(known, ModelDrop { cache_bytes, is_gradual: true }, &mut gradual);
             }
         }
         match (at_once, gradual) {
             (Some(at_once), Some(gradual)) => {
                 // A gradual drop has an additional parameter, the cache size.
-                let is_gradual = self.badness(gradual.1.left, 1) < self.badness(at_once.1.left, 0);
+                let is_gradual = self.schwarz_criterion(gradual.1.left, 1)
+                    < self.schwarz_criterion(at_once.1.left, 0);
                 Some(if is_gradual { gradual } else { at_once })
             }
             (one, other) => one.or(other),
         }
     }
 
-    fn try_addition(&self, known: &[Placed], place: Placed, best: &mut Option<(Placed, Fitted)>) {
+    fn try_addition(
+        &self,
+        known: &[ModelDrop],
+        place: ModelDrop,
+        best: &mut Option<(ModelDrop, FittedModel)>,
+    ) {
         let mut falls = known.to_vec();
         falls.push(place);
         falls.sort_by(|a, b| a.cache_bytes.total_cmp(&b.cache_bytes));
@@ -246,7 +252,7 @@ impl Sweep {
 
     /// Moves the cache size of each gradual drop to where it explains the times best, in smaller
     /// and smaller steps.
-    fn refine(&self, falls: &mut [Placed], mut best: Fitted) -> Fitted {
+    fn refine(&self, falls: &mut [ModelDrop], mut best: FittedModel) -> FittedModel {
         for number in 0..falls.len() {
             let mut step = 1.0 + 1.0 / PLACES as f64;
             while falls[number].is_gradual && step > REFINED_STEP {
@@ -270,7 +276,7 @@ impl Sweep {
     }
 
     /// Returns Schwarz's criterion, up to a constant, for a residual and a number of parameters.
-    fn badness(&self, left: f64, numbers: usize) -> f64 {
+    fn schwarz_criterion(&self, left: f64, numbers: usize) -> f64 {
         let n = self.trials as f64;
         n * ((left + self.floor()) / n).ln() + numbers as f64 * n.ln()
     }
@@ -281,7 +287,7 @@ impl Sweep {
     }
 
     /// Returns true if a model with one more drop, `falls` in total, is better than by chance.
-    fn is_better(&self, fewer: &Fitted, more: &Fitted, falls: usize) -> bool {
+    fn is_better(&self, fewer: &FittedModel, more: &FittedModel, falls: usize) -> bool {
         let Some(free) = self.free(falls) else { return false };
         let left = more.left + self.floor();
         let ratio = (fewer.left - more.left) / 2.0 / (left / free as f64);
@@ -292,7 +298,7 @@ impl Sweep {
     }
 
     /// Returns true if an even change with the logarithm of the size explains the times better.
-    fn prefers_even(&self, constant: &Fitted, best: &Fitted, falls: usize) -> bool {
+    fn prefers_even(&self, constant: &FittedModel, best: &FittedModel, falls: usize) -> bool {
         let mut weight = 0.0;
         let mut x_mean = 0.0;
         let mut y_mean = 0.0;
@@ -317,11 +323,12 @@ impl Sweep {
             let error = size.mean.ln() - y_mean - slope * (size.bytes.ln() - x_mean);
             left += size.trials * error * error;
         }
-        left < constant.left && self.badness(left, 2) <= self.badness(best.left, 1 + 2 * falls)
+        left < constant.left
+            && self.schwarz_criterion(left, 2) <= self.schwarz_criterion(best.left, 1 + 2 * falls)
     }
 
     /// Describes a drop by the adjacent sizes and the fitted rates.
-    fn describe(&self, falls: &[Placed], number: usize, best: &Fitted) -> Fall {
+    fn describe(&self, falls: &[ModelDrop], number: usize, best: &FittedModel) -> RateDrop {
         let fall = falls[number];
         let next_bytes = falls.get(number + 1).map_or(f64::INFINITY, |next| next.cache_bytes);
         let mut before = self.sizes[0].bytes;
@@ -340,7 +347,7 @@ impl Sweep {
         if fall.is_gradual {
             interval_bytes = self.cache_interval(falls, number, best);
         }
-        Fall {
+        RateDrop {
             between_bytes: (before, after),
             per_s: (rate(before), rate(last)),
             cache_bytes: fall.cache_bytes,
@@ -351,7 +358,7 @@ impl Sweep {
 
     /// Returns the range of cache sizes that don't explain the times significantly worse than the
     /// best one.
-    fn cache_interval(&self, falls: &[Placed], number: usize, best: &Fitted) -> (f64, f64) {
+    fn cache_interval(&self, falls: &[ModelDrop], number: usize, best: &FittedModel) -> (f64, f64) {
         let place = falls[number].cache_bytes;
         let Some(free) = self.free(falls.len()) else { return (place, place) };
         let Ok(distribution) = FisherSnedecor::new(1.0, free as f64) else { return (place, place) };
@@ -377,13 +384,13 @@ impl Sweep {
 }
 
 /// Returns the columns of the model at a size: 1, then the share beyond each cache.
-fn model_row(falls: &[Placed], bytes: f64) -> Vec<f64> {
+fn model_row(falls: &[ModelDrop], bytes: f64) -> Vec<f64> {
     let mut row = vec![1.0];
     row.extend(falls.iter().map(|fall| fall.share_beyond(bytes)));
     row
 }
 
-fn fitted_time(times: &[f64], falls: &[Placed], bytes: f64) -> f64 {
+fn fitted_time(times: &[f64], falls: &[ModelDrop], bytes: f64) -> f64 {
     let row = model_row(falls, bytes);
     times.iter().zip(row).map(|(time, share)| time * share).sum()
 }

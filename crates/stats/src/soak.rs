@@ -1,6 +1,6 @@
 //! The verdict on a soak: when faults were noticed, how long they delayed ops, and what was lost.
 //!
-//! [`soaked`] processes the trials of a soak, which are its segments, in order. Everything is
+//! [`judge_soak`] processes the trials of a soak, which are its segments, in order. Everything is
 //! derived from intervals, so times have the resolution of an interval; [`Effect`] contains the
 //! latest possible time. Unknown values are `None` and lead to an inconclusive verdict instead of a
 //! guess.
@@ -9,7 +9,7 @@ mod effect;
 mod memory;
 
 use model::soak::{Finding, Recovery};
-use model::{Kept, OpError, OpKind, Pass, PassResult, Soak, Trial, TrialState};
+use model::{DataCheck, OpError, OpKind, Pass, PassResult, Soak, Trial, TrialState};
 
 use effect::Segment;
 use memory::measure_memory;
@@ -27,12 +27,12 @@ pub struct SegmentFinding {
 
 /// Result of a soak.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Soaked {
+pub struct SoakResult {
     /// The verdict on the server.
     pub verdict: Verdict,
     pub segments: SegmentCounts,
     /// State of the data that the server acknowledged as durable.
-    pub data: Data,
+    pub data: DataState,
     /// Data read back after the load, over all segments.
     pub read_back: ReadBack,
     /// A client gave up: its load ended because there were no replies.
@@ -54,7 +54,7 @@ pub struct Soaked {
     /// Recovery work of the client.
     pub recovery: Recovery,
     /// Number of blocks read back, by state.
-    pub kept: Kept,
+    pub kept: DataCheck,
     /// Findings of all segments in order.
     pub findings: Vec<SegmentFinding>,
     /// Why the last segment failed, if it did.
@@ -94,7 +94,7 @@ pub struct FailedOps {
 
 /// State of data that was acknowledged as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Data {
+pub enum DataState {
     /// All of it was read back after every segment and is intact.
     Verified,
     /// Some of it is gone or was replaced by other bytes.
@@ -103,7 +103,7 @@ pub enum Data {
     Unverified,
 }
 
-impl Data {
+impl DataState {
     /// Returns the name used in exports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ pub enum Verdict {
     LosesData,
     /// It did not come back.
     NeverRecovers,
-    /// Ops failed; [`Soaked::data`] is the state of the data.
+    /// Ops failed; [`SoakResult::data`] is the state of the data.
     FailsOps,
     /// The soak was not completed.
     CantTell,
@@ -143,11 +143,11 @@ impl Verdict {
 }
 
 /// Judges a soak by its segments.
-pub fn soaked(soak: &Soak, trials: &[Trial]) -> Soaked {
-    let mut soaked = Soaked {
+pub fn judge_soak(soak: &Soak, trials: &[Trial]) -> SoakResult {
+    let mut soaked = SoakResult {
         verdict: Verdict::CantTell,
         segments: SegmentCounts { planned: soak.segments(), made: 0, read_back: 0 },
-        data: Data::Unverified,
+        data: DataState::Unverified,
         read_back: ReadBack::default(),
         gave_up: false,
         measured_ns: 0,
@@ -158,7 +158,7 @@ pub fn soaked(soak: &Soak, trials: &[Trial]) -> Soaked {
         stale: 0,
         state: 0,
         recovery: Recovery::default(),
-        kept: Kept::default(),
+        kept: DataCheck::default(),
         findings: Vec::new(),
         failure: None,
         memory: measure_memory(trials),
@@ -176,7 +176,7 @@ fn find_pass(trial: &Trial, pass: Pass) -> Option<&PassResult> {
     trial.passes.iter().find(|result| result.pass == pass)
 }
 
-impl Soaked {
+impl SoakResult {
     fn add_segment(&mut self, soak: &Soak, trial: &Trial) {
         let segment = u64::from(trial.index);
         if let TrialState::Failed(why) = &trial.state {
@@ -219,7 +219,7 @@ impl Soaked {
             for (number, event) in load.fault_events.iter().enumerate() {
                 let next = load.fault_events.get(number + 1);
                 let until_ns = next.map_or(u64::MAX, |next| next.begun_ns);
-                let effect = Effect::of(event, &load.intervals, here, until_ns);
+                let effect = Effect::from_intervals(event, &load.intervals, here, until_ns);
                 self.effects.push(effect.add_host(soak, load, trial));
             }
         }
@@ -273,14 +273,14 @@ impl Soaked {
         sum
     }
 
-    fn judge_data(&self) -> Data {
+    fn judge_data(&self) -> DataState {
         let SegmentCounts { planned, made, read_back } = self.segments;
         if self.kept.lost > 0 || self.mismatched() > 0 {
-            Data::Lost
+            DataState::Lost
         } else if made == planned && read_back == planned {
-            Data::Verified
+            DataState::Verified
         } else {
-            Data::Unverified
+            DataState::Unverified
         }
     }
 
@@ -297,13 +297,13 @@ impl Soaked {
                 && effect.recover_ns.is_none();
         }
         // Lost data takes precedence over everything, and a missing recovery over failed ops.
-        if self.data == Data::Lost {
+        if self.data == DataState::Lost {
             Verdict::LosesData
         } else if self.gave_up || unrecovered || (self.failure.is_some() && made) {
             Verdict::NeverRecovers
         } else if self.failed() > 0 {
             Verdict::FailsOps
-        } else if self.failure.is_some() || self.data == Data::Unverified || unmade {
+        } else if self.failure.is_some() || self.data == DataState::Unverified || unmade {
             Verdict::CantTell
         } else {
             Verdict::Survives

@@ -1,8 +1,8 @@
 //! The criterion for steady state of a pass.
 //!
 //! [`cut_rounds`] divides the part of a pass in which all workers were busy into five rounds of
-//! equal length, and [`Steadiness::of`] checks their rates against the two limits of the criterion.
-//! A result covers the whole pass, so the rounds do, too, and not only its end.
+//! equal length, and [`Steadiness::from_rates`] checks their rates against the two limits of the
+//! criterion. A result covers the whole pass, so the rounds do, too, and not only its end.
 //!
 //! **Source:** SNIA, Solid State Storage Performance Test Specification 2.0.2 (2020), 2.1.24: over
 //! a measurement window of five rounds the values range over no more than 20 % of their average,
@@ -27,7 +27,7 @@ pub(crate) struct Steadiness {
 
 impl Steadiness {
     /// Evaluates rates in order of time. Returns `None` for fewer than two, or if nothing was done.
-    pub(crate) fn of(rates: &[f64]) -> Option<Self> {
+    pub(crate) fn from_rates(rates: &[f64]) -> Option<Self> {
         let n = rates.len() as f64;
         let mean = rates.iter().sum::<f64>() / n;
         if rates.len() < 2 || mean.is_nan() || mean <= 0.0 {
@@ -73,7 +73,7 @@ pub(crate) struct Rounds {
 /// passes with syncs that are too long for a round.
 pub(crate) fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> {
     let is_timed = result.pass.is_timed();
-    let syncs = if is_timed { FileSyncs::default() } else { FileSyncs::of(result) };
+    let syncs = if is_timed { FileSyncs::default() } else { FileSyncs::from_result(result) };
     let can_be_even = is_timed || result.pass.moves_blocks() && !syncs.hide_the_target(spec);
     if !can_be_even {
         return None;
@@ -118,7 +118,7 @@ struct FileSyncs {
 }
 
 impl FileSyncs {
-    fn of(result: &PassResult) -> Self {
+    fn from_result(result: &PassResult) -> Self {
         let mut syncs = Self::default();
         for kind in &result.kinds {
             if kind.kind == OpKind::Sync {

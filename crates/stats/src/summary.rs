@@ -47,7 +47,7 @@ impl Summary {
     /// `all` also contains the values of this summary.
     #[must_use]
     pub fn with_interval_of_all(self, all: &[f64]) -> Self {
-        match sorted(all) {
+        match sort_finite(all) {
             Some(sorted) => Self { interval: interval::of_median(&sorted), ..self },
             None => self,
         }
@@ -63,7 +63,7 @@ impl Summary {
 ///
 /// The same values in any order give the same summary.
 pub fn summary(figures: &[f64]) -> Option<Summary> {
-    let sorted = sorted(figures)?;
+    let sorted = sort_finite(figures)?;
     let n = sorted.len();
     let min = sorted[0];
     let max = sorted[sorted.len() - 1];
@@ -83,11 +83,11 @@ pub fn summary(figures: &[f64]) -> Option<Summary> {
 
 /// Returns the median, or `None` if there are no values or any is not finite.
 pub fn median(figures: &[f64]) -> Option<f64> {
-    Some(middle_of(&sorted(figures)?))
+    Some(middle_of(&sort_finite(figures)?))
 }
 
 /// Sorts values in ascending order, or returns `None` if there are none or any is not finite.
-pub(crate) fn sorted(figures: &[f64]) -> Option<Vec<f64>> {
+pub(crate) fn sort_finite(figures: &[f64]) -> Option<Vec<f64>> {
     if figures.is_empty() {
         return None;
     }
@@ -127,14 +127,14 @@ fn middle_of(sorted: &[f64]) -> f64 {
 
 /// Indices of the middle of a sample in the sorted values: the same one twice, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Middle {
+pub(crate) struct MedianIndices {
     lower: usize,
     upper: usize,
 }
 
-impl Middle {
+impl MedianIndices {
     /// Returns the median of the sample.
-    pub(crate) fn of(self, sorted: &[f64]) -> f64 {
+    pub(crate) fn median(self, sorted: &[f64]) -> f64 {
         f64::midpoint(sorted[self.lower], sorted[self.upper])
     }
 }
@@ -143,11 +143,15 @@ impl Middle {
 ///
 /// `counts` is scratch memory for at least this many numbers; its contents don't matter.
 pub(crate) fn draw_median(sorted: &[f64], random: &mut SplitMix64, counts: &mut [u32]) -> f64 {
-    draw_middle(sorted.len(), random, counts).of(sorted)
+    draw_middle(sorted.len(), random, counts).median(sorted)
 }
 
 /// Draws a sample of the sorted values with replacement, and returns the indices of its middle.
-pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut [u32]) -> Middle {
+pub(crate) fn draw_middle(
+    figures: usize,
+    random: &mut SplitMix64,
+    counts: &mut [u32],
+) -> MedianIndices {
     let drawn = &mut counts[..figures];
     drawn.fill(0);
     for _ in 0..figures {
@@ -157,7 +161,7 @@ pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut 
 }
 
 /// Returns the middle of a sample given by how often each value was drawn; counting avoids sorting.
-fn middle_of_drawn(drawn: &[u32]) -> Middle {
+fn middle_of_drawn(drawn: &[u32]) -> MedianIndices {
     let n = drawn.len();
     let mut seen = 0_usize;
     let mut lower = None;
@@ -167,7 +171,7 @@ fn middle_of_drawn(drawn: &[u32]) -> Middle {
             lower = Some(place);
         }
         if seen > n / 2 {
-            return Middle { lower: lower.unwrap_or(place), upper: place };
+            return MedianIndices { lower: lower.unwrap_or(place), upper: place };
         }
     }
     unreachable!("as many figures are drawn as there are")
@@ -179,21 +183,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(figures: &[f64]) -> Summary {
+    fn summarize_all(figures: &[f64]) -> Summary {
         summary(figures).unwrap()
     }
 
     #[test]
     fn matches_nist_means_and_deviations() {
         // NIST StRD, univariate summary statistics: NumAcc1 and NumAcc3.
-        let one = of(&[10_000_001.0, 10_000_003.0, 10_000_002.0]);
+        let one = summarize_all(&[10_000_001.0, 10_000_003.0, 10_000_002.0]);
         assert_eq!(
             (one.mean, one.standard_deviation, one.median),
             (10_000_002.0, 1.0, 10_000_002.0)
         );
         let mut figures = vec![1_000_000.2];
         figures.extend((0..500).flat_map(|_| [1_000_000.1, 1_000_000.3]));
-        let three = of(&figures);
+        let three = summarize_all(&figures);
         assert!((three.mean - 1_000_000.2).abs() < 1e-8, "{}", three.mean);
         assert!((three.standard_deviation - 0.1).abs() < 1e-9, "{}", three.standard_deviation);
     }
@@ -204,20 +208,20 @@ mod tests {
         assert_eq!(median(&[1.0, 2.0, 3.0, 4.0]), Some(2.5));
         assert_eq!(median(&[1.0, 2.0, 3.0, 100.0, 1_000.0]), Some(3.0));
         let x: Vec<f64> = (0..=10).map(f64::from).chain([50.0]).collect();
-        assert_eq!((of(&x).mean, of(&x).trimmed_mean), (8.75, Some(5.5)));
+        assert_eq!((summarize_all(&x).mean, summarize_all(&x).trimmed_mean), (8.75, Some(5.5)));
     }
 
     #[test]
     fn uses_interval_of_all_figures() {
         let all = [96.0, 97.0, 98.0, 99.0, 100.0, 101.0, 60.0];
-        let kept = of(&all[..6]).with_interval_of_all(&all);
-        assert_eq!((kept.n, kept.median, kept.interval), (6, 98.5, of(&all).interval));
-        assert!(kept.interval.0 < of(&all[..6]).interval.0);
+        let kept = summarize_all(&all[..6]).with_interval_of_all(&all);
+        assert_eq!((kept.n, kept.median, kept.interval), (6, 98.5, summarize_all(&all).interval));
+        assert!(kept.interval.0 < summarize_all(&all[..6]).interval.0);
     }
 
     #[test]
     fn has_no_spread_for_one_figure() {
-        let one = of(&[7.0]);
+        let one = summarize_all(&[7.0]);
         assert_eq!((one.n, one.median, one.interval), (1, 7.0, (7.0, 7.0)));
         assert_eq!((one.trimmed_mean, one.half_width_share()), (None, None));
         assert_eq!(summary(&[]), None);

@@ -8,8 +8,8 @@
 use model::random::SplitMix64;
 use stats::criteria::{BOOTSTRAP_SEED, DRIFT_SHARE_MIN, EFFECT_MIN, HALF_WIDTH_SHARE_MAX};
 use stats::criteria::{INTERACT_PROBABILITY_MAX, drift_probability_max};
-use stats::interact::neighbours;
-use stats::{Draws, Outcome, summary, trend};
+use stats::dependence::neighbours;
+use stats::{BootstrapDraws, Outcome, summary, trend};
 
 /// Number of pairs of equal campaigns to compare for each result.
 const PAIRS: usize = 600;
@@ -18,7 +18,7 @@ const PAIRS: usize = 600;
 const TRIALS: usize = 7;
 
 /// Machine with other work to do.
-struct Busy {
+struct BusyMachine {
     /// How much the load of a trial resembles the previous one: from 0 for not at all to just below
     /// 1.
     memory: f64,
@@ -28,7 +28,7 @@ struct Busy {
     random: SplitMix64,
 }
 
-impl Busy {
+impl BusyMachine {
     fn new(memory: f64, deviation: f64) -> Self {
         let mut random = SplitMix64::new(11);
         let load = normal(&mut random);
@@ -85,7 +85,7 @@ fn has_caveat(trials: &[f64]) -> bool {
 
 /// Shares of pairs of equal sides, in percent.
 #[derive(Debug)]
-struct Counted {
+struct CoverageShares {
     /// Intervals of the first side that contain the median.
     covered: f64,
     /// Pairs reported as different if caveats are ignored.
@@ -94,9 +94,9 @@ struct Counted {
     alarms_left: f64,
 }
 
-fn count(memory: f64, deviation: f64, in_turns: bool) -> Counted {
-    let mut busy = Busy::new(memory, deviation);
-    let mut draws = Draws::new(BOOTSTRAP_SEED);
+fn count(memory: f64, deviation: f64, in_turns: bool) -> CoverageShares {
+    let mut busy = BusyMachine::new(memory, deviation);
+    let mut draws = BootstrapDraws::new(BOOTSTRAP_SEED);
     let mut covered = 0;
     let mut alarms = 0;
     let mut left = 0;
@@ -111,7 +111,7 @@ fn count(memory: f64, deviation: f64, in_turns: bool) -> Counted {
         left += usize::from(is_alarm(compared.outcome()));
     }
     let share = |count: usize| 100.0 * count as f64 / PAIRS as f64;
-    Counted { covered: share(covered), alarms: share(alarms), alarms_left: share(left) }
+    CoverageShares { covered: share(covered), alarms: share(alarms), alarms_left: share(left) }
 }
 
 #[test]
@@ -149,8 +149,8 @@ fn trials_in_turns_stand_correlated_load() {
 #[test]
 fn caveats_leave_large_differences() {
     // Half the rate, on a machine whose load makes every row wide.
-    let mut busy = Busy::new(0.5, 0.12);
-    let mut draws = Draws::new(BOOTSTRAP_SEED);
+    let mut busy = BusyMachine::new(0.5, 0.12);
+    let mut draws = BootstrapDraws::new(BOOTSTRAP_SEED);
     let mut doubted = 0;
     let mut found = 0;
     for _ in 0..PAIRS {

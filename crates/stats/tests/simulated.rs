@@ -5,7 +5,7 @@
 use model::random::SplitMix64;
 use model::{Discard, Interference, InterferenceSource};
 use stats::criteria::{DRIFT_SHARE_MIN, INTERACT_PROBABILITY_MAX, drift_probability_max};
-use stats::interact::neighbours;
+use stats::dependence::neighbours;
 use stats::interference::{disturbance, sets_aside};
 use stats::{discarded, outliers, summary, trend};
 

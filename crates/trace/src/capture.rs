@@ -17,7 +17,7 @@ use crate::error::TraceError;
 use crate::files::ServerPlace;
 use crate::format::{BLOCK_CALLS, End, Header, NameText, TraceWriter};
 use crate::fragments::FragmentPool;
-use crate::matching::{Matcher, Place};
+use crate::matching::{Matcher, MessageOrigin};
 use crate::message_head::{find_message, is_call_head, is_message_head};
 use crate::packet::{self, Content, Endpoint, TcpSegment, UdpDatagram};
 use crate::pcap::Packet;
@@ -60,13 +60,13 @@ struct Flow {
     /// Segments from the lower and from the higher end.
     directions: [Direction; 2],
     /// The connection in the trace, once a call has shown which end is the client.
-    known: Option<Known>,
+    known: Option<ConnectionRoles>,
     last_ns: u64,
 }
 
 /// What a call has revealed about a connection.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ConnectionRoles {
     connection: u32,
     server: ServerPlace,
     /// Direction of the calls: 0 from the lower end, 1 from the higher one.
@@ -193,7 +193,7 @@ impl<W: Write> Capture<W> {
         if !is_message_head(datagram.bytes) {
             return;
         }
-        let (key, side) = FlowKey::of(datagram.from, datagram.to, Transport::Udp);
+        let (key, side) = FlowKey::from_endpoints(datagram.from, datagram.to, Transport::Udp);
         if !self.flows.contains_key(&key) {
             let is_expected = datagram.from.port == NFS_PORT || is_call_head(datagram.bytes);
             if !is_expected {
@@ -212,7 +212,7 @@ impl<W: Write> Capture<W> {
     }
 
     fn segment(&mut self, segment: &TcpSegment<'_>, time_ns: u64) {
-        let (key, side) = FlowKey::of(segment.from, segment.to, Transport::Tcp);
+        let (key, side) = FlowKey::from_endpoints(segment.from, segment.to, Transport::Tcp);
         if !self.flows.contains_key(&key) {
             if !begins_flow(segment) {
                 return;
@@ -340,30 +340,30 @@ impl Parts<'_> {
         &mut self,
         key: &FlowKey,
         side: usize,
-        known: &mut Option<Known>,
+        known: &mut Option<ConnectionRoles>,
         message: &Message<'_>,
         counters: &mut Counters,
     ) {
         if known.is_none() && is_call_head(message.body.bytes) {
             *known = Some(self.connect(key, side));
         }
-        let Some(Known { connection, server, client_side }) = *known else {
+        let Some(ConnectionRoles { connection, server, client_side }) = *known else {
             // Before the first call, it is unknown which end is the client.
             counters.replies_without_call += 1;
             return;
         };
         let is_from_client = side == client_side;
-        let place = Place { connection, server, is_from_client, transport: key.transport };
+        let place = MessageOrigin { connection, server, is_from_client, transport: key.transport };
         self.matcher.message(place, message, counters);
     }
 
-    fn connect(&mut self, key: &FlowKey, side: usize) -> Known {
+    fn connect(&mut self, key: &FlowKey, side: usize) -> ConnectionRoles {
         let (client, server) = if side == 0 { (key.low, key.high) } else { (key.high, key.low) };
         let context = &self.matcher.context;
         let to_text = |address| address_text(context.names, &context.secret, address);
         let connection = self.hosts.connect(client, server, key.transport, to_text);
         let server = ServerPlace { host: connection.server, port: server.port };
-        let known = Known { connection: connection.number, server, client_side: side };
+        let known = ConnectionRoles { connection: connection.number, server, client_side: side };
         self.new_connections.push(connection);
         known
     }
@@ -371,7 +371,7 @@ impl Parts<'_> {
 
 impl FlowKey {
     /// Returns the key of a connection, and which of its ends is the sender: 0 or 1.
-    fn of(from: Endpoint, to: Endpoint, transport: Transport) -> (Self, usize) {
+    fn from_endpoints(from: Endpoint, to: Endpoint, transport: Transport) -> (Self, usize) {
         if from <= to {
             (Self { low: from, high: to, transport }, 0)
         } else {

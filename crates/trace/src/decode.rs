@@ -16,7 +16,7 @@ use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, nfs3};
 
 use crate::connections::Names;
-use crate::files::{FileNumbers, Numbered, ServerPlace};
+use crate::files::{FileNumber, FileNumbers, ServerPlace};
 use crate::format::Entry;
 use crate::record::Op;
 use crate::roots::Roots;
@@ -70,7 +70,7 @@ impl Context {
     }
 
     /// Returns the number of the file with this handle, and whether it is new.
-    pub(crate) fn numbered(&mut self, handle: &[u8]) -> Numbered {
+    pub(crate) fn numbered(&mut self, handle: &[u8]) -> FileNumber {
         self.files.of_handle(&self.secret, &mut self.roots, self.server, handle)
     }
 
@@ -112,7 +112,7 @@ impl Context {
 
     /// Records the file of a directory entry if it was unknown before.
     pub(crate) fn add_entry(&mut self, entry: &ListedEntry<'_>) {
-        let Numbered { number, is_new } = self.numbered(entry.handle);
+        let FileNumber { number, is_new } = self.numbered(entry.handle);
         if is_new {
             let name = self.name(entry.name);
             let ListedEntry { dir, file_type, size, .. } = *entry;

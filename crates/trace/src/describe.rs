@@ -28,7 +28,7 @@ pub use access::AccessDescription;
 use access::Accesses;
 pub use arrivals::ArrivalDescription;
 pub use arrivals::Dispersion;
-use arrivals::{Arrivals, Depth};
+use arrivals::{Arrivals, CallsInFlight};
 pub use files::FileDescription;
 use files::Files;
 pub use files::HotFile;
@@ -123,7 +123,7 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// Returns the quantiles of a histogram, or zeros if it is empty.
-    pub fn of(histogram: &Histogram) -> Self {
+    pub fn from_histogram(histogram: &Histogram) -> Self {
         if histogram.count() == 0 {
             return Self::default();
         }
@@ -152,7 +152,7 @@ struct Client {
     calls: u64,
     read_bytes: u64,
     written_bytes: u64,
-    depth: Depth,
+    depth: CallsInFlight,
 }
 
 /// Creates a description from the sections of a trace.
@@ -170,7 +170,7 @@ pub struct Describer {
     writes: Accesses,
     files: Files,
     arrivals: Arrivals,
-    depth: Depth,
+    depth: CallsInFlight,
     timeline: Timeline,
 }
 
@@ -190,7 +190,7 @@ impl Describer {
             writes: Accesses::default(),
             files: Files::default(),
             arrivals: Arrivals::default(),
-            depth: Depth::default(),
+            depth: CallsInFlight::default(),
             timeline: Timeline::default(),
         }
     }
@@ -226,7 +226,7 @@ impl Describer {
                 calls: 0,
                 read_bytes: 0,
                 written_bytes: 0,
-                depth: Depth::default(),
+                depth: CallsInFlight::default(),
             });
         }
     }
@@ -299,7 +299,7 @@ impl Describer {
                 ops: found.ops,
                 errors: found.errors,
                 without_result: found.without_result,
-                response: Quantiles::of(&found.response),
+                response: Quantiles::from_histogram(&found.response),
             });
         }
         // Kinds with equal counts stay in the order of the protocol.
@@ -323,7 +323,7 @@ impl Describer {
             calls: self.calls,
             calls_per_second: if seconds > 0.0 { self.calls as f64 / seconds } else { 0.0 },
             kinds,
-            response: Quantiles::of(&self.response),
+            response: Quantiles::from_histogram(&self.response),
             clients,
             reads: self.reads.describe(),
             writes: self.writes.describe(),

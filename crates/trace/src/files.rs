@@ -83,7 +83,7 @@ impl Default for FileNumbers {
 
 /// A file number, and whether it is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Numbered {
+pub(crate) struct FileNumber {
     /// Number of the file.
     pub number: u32,
     /// The file was unknown before.
@@ -109,7 +109,7 @@ impl FileNumbers {
         roots: &mut Roots,
         server: ServerPlace,
         handle: &[u8],
-    ) -> Numbered {
+    ) -> FileNumber {
         let numbered = self.number(server.hash(secret, handle), || {
             if roots.is_empty() { None } else { roots.take_first(server.host_hash(secret, handle)) }
         });
@@ -187,9 +187,9 @@ impl FileNumbers {
 
     /// Returns the number of a hash. If it is not in the table, `known_otherwise` may return the
     /// number of the same file under another hash.
-    fn number(&mut self, hash: u64, known_otherwise: impl FnOnce() -> Option<u32>) -> Numbered {
+    fn number(&mut self, hash: u64, known_otherwise: impl FnOnce() -> Option<u32>) -> FileNumber {
         if let Some(number) = self.young.get(&hash) {
-            return Numbered { number: *number, is_new: false };
+            return FileNumber { number: *number, is_new: false };
         }
         let known = self.old.remove(&hash).or_else(known_otherwise);
         let is_new = known.is_none();
@@ -198,7 +198,7 @@ impl FileNumbers {
             self.next = self.next.checked_add(1).unwrap_or(1);
         }
         self.insert(hash, number);
-        Numbered { number, is_new }
+        FileNumber { number, is_new }
     }
 
     fn insert(&mut self, hash: u64, number: u32) {
@@ -226,8 +226,8 @@ mod tests {
         let mut of_handle = |host, port, handle: &[u8]| {
             files.of_handle(&secret, &mut Roots::default(), ServerPlace { host, port }, handle)
         };
-        assert_eq!(of_handle(0, 2049, b"a"), Numbered { number: 1, is_new: true });
-        assert_eq!(of_handle(0, 2049, b"a"), Numbered { number: 1, is_new: false });
+        assert_eq!(of_handle(0, 2049, b"a"), FileNumber { number: 1, is_new: true });
+        assert_eq!(of_handle(0, 2049, b"a"), FileNumber { number: 1, is_new: false });
         assert_eq!(of_handle(0, 2049, b"b").number, 2);
         assert_eq!(of_handle(1, 2049, b"a").number, 3);
         let named = files.of_name(&secret, 1, 77);
@@ -279,8 +279,8 @@ mod tests {
         let second = files.of_root(&secret, &mut roots, at(1002), b"root");
         assert_eq!(files.of_root(&secret, &mut roots, at(1002), b"root"), second);
         let mut of_handle = |port| files.of_handle(&secret, &mut roots, at(port), b"root");
-        assert_eq!(of_handle(2049), Numbered { number: first, is_new: false });
-        assert_eq!(of_handle(2050), Numbered { number: second, is_new: false });
+        assert_eq!(of_handle(2049), FileNumber { number: first, is_new: false });
+        assert_eq!(of_handle(2050), FileNumber { number: second, is_new: false });
         assert_eq!(of_handle(2049).number, first);
         // There is no mount left for a third one.
         assert!(of_handle(2051).is_new);

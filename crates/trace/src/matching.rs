@@ -43,7 +43,7 @@ const SERVICE_NONE: u32 = 1;
 
 /// Where a message was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct MessageOrigin {
     /// Number of the connection in the trace.
     pub connection: u32,
     /// The server of the connection.
@@ -123,7 +123,12 @@ impl Matcher {
     }
 
     /// Processes a message.
-    pub(crate) fn message(&mut self, place: Place, message: &Message<'_>, counters: &mut Counters) {
+    pub(crate) fn message(
+        &mut self,
+        place: MessageOrigin,
+        message: &Message<'_>,
+        counters: &mut Counters,
+    ) {
         let mut cursor = message.body.cursor();
         let Ok([xid, kind]) = cursor.reader.words::<2>() else {
             count_undecoded(&cursor, counters);
@@ -140,7 +145,13 @@ impl Matcher {
         }
     }
 
-    fn call(&mut self, place: Place, key: u64, message: &Message<'_>, counters: &mut Counters) {
+    fn call(
+        &mut self,
+        place: MessageOrigin,
+        key: u64,
+        message: &Message<'_>,
+        counters: &mut Counters,
+    ) {
         let mut cursor = message.body.cursor();
         let Ok(head) = read_call_head(&mut cursor) else {
             count_undecoded(&cursor, counters);
@@ -250,7 +261,13 @@ impl Matcher {
         read.into()
     }
 
-    fn reply(&mut self, place: Place, key: u64, message: &Message<'_>, counters: &mut Counters) {
+    fn reply(
+        &mut self,
+        place: MessageOrigin,
+        key: u64,
+        message: &Message<'_>,
+        counters: &mut Counters,
+    ) {
         let Some(mut pending) = self.pending.remove(&key) else {
             if self.answered.contains(&key) || self.answered_before.contains(&key) {
                 counters.replies_again += 1;

@@ -146,7 +146,7 @@ struct IpPayload<'a> {
 /// Finds the segment, datagram or fragment in a packet. `wire_bytes` is the packet's length.
 pub(crate) fn parse(link: u16, bytes: &[u8], wire_bytes: usize) -> Content<'_> {
     let Some((frame_type, at)) = find_network_header(link, bytes) else {
-        return if knows_link(link) { Content::Unreadable } else { Content::Other };
+        return if supports_link(link) { Content::Unreadable } else { Content::Other };
     };
     let bytes = &bytes[at..];
     let wire_bytes = wire_bytes.saturating_sub(at);
@@ -159,7 +159,7 @@ pub(crate) fn parse(link: u16, bytes: &[u8], wire_bytes: usize) -> Content<'_> {
 }
 
 /// Returns true if packets of a link type can be parsed.
-pub(crate) const fn knows_link(link: u16) -> bool {
+pub(crate) const fn supports_link(link: u16) -> bool {
     matches!(
         link,
         LINK_NULL
@@ -232,14 +232,14 @@ fn parse_ipv4(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
         from: IpAddr::from([head[12], head[13], head[14], head[15]]),
         to: IpAddr::from([head[16], head[17], head[18], head[19]]),
         protocol: head[9],
-        bytes: cut_to(bytes.get(header_bytes..)?, wire_bytes),
+        bytes: trim_to(bytes.get(header_bytes..)?, wire_bytes),
         wire_bytes,
     };
     let offset = usize::from(flags & 0x1fff) * 8;
     let more_follow = flags & 0x2000 != 0;
     if offset > 0 || more_follow {
         let id = u32::from(be16(bytes, 4)?);
-        return Some(make_fragment(&payload, id, offset, Part::from_more(more_follow)));
+        return Some(make_fragment(&payload, id, offset, FragmentPosition::from_more(more_follow)));
     }
     parse_transport(&payload)
 }
@@ -256,7 +256,7 @@ fn parse_ipv6(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
     let stated = usize::from(be16(bytes, 4)?);
     let there = wire_bytes.checked_sub(40)?;
     let mut wire_bytes = if stated == 0 { there } else { stated.min(there) };
-    let mut bytes = cut_to(&bytes[40..], wire_bytes);
+    let mut bytes = trim_to(&bytes[40..], wire_bytes);
     let mut protocol = head[6];
     for _ in 0..EXTENSIONS_MAX {
         let len = if EXTENSIONS.contains(&protocol) {
@@ -283,7 +283,12 @@ fn parse_ipv6(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
                     bytes: rest,
                     wire_bytes,
                 };
-                return Some(make_fragment(&payload, id, offset, Part::from_more(more_follow)));
+                return Some(make_fragment(
+                    &payload,
+                    id,
+                    offset,
+                    FragmentPosition::from_more(more_follow),
+                ));
             }
         }
         protocol = next;
@@ -294,24 +299,35 @@ fn parse_ipv6(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
 
 /// Whether a fragment is the last of its packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum FragmentPosition {
     Last,
     Other,
 }
 
-impl Part {
+impl FragmentPosition {
     const fn from_more(more_follow: bool) -> Self {
         if more_follow { Self::Other } else { Self::Last }
     }
 }
 
-fn make_fragment<'a>(payload: &IpPayload<'a>, id: u32, offset: usize, part: Part) -> Content<'a> {
+fn make_fragment<'a>(
+    payload: &IpPayload<'a>,
+    id: u32,
+    offset: usize,
+    part: FragmentPosition,
+) -> Content<'a> {
     let IpPayload { from, to, protocol, bytes, wire_bytes } = *payload;
     if protocol != PROTOCOL_UDP && protocol != PROTOCOL_TCP {
         return Content::Other;
     }
     let key = FragmentKey { from, to, id, protocol };
-    Content::Fragment(Fragment { key, offset, is_last: part == Part::Last, bytes, wire_bytes })
+    Content::Fragment(Fragment {
+        key,
+        offset,
+        is_last: part == FragmentPosition::Last,
+        bytes,
+        wire_bytes,
+    })
 }
 
 fn parse_transport<'a>(payload: &IpPayload<'a>) -> Option<Content<'a>> {
@@ -363,13 +379,13 @@ fn parse_udp<'a>(payload: &IpPayload<'a>) -> Option<Content<'a>> {
     Some(Content::Udp(UdpDatagram {
         from: Endpoint { address: payload.from, port: be16(bytes, 0)? },
         to: Endpoint { address: payload.to, port: be16(bytes, 2)? },
-        bytes: cut_to(&bytes[HEADER..], wire_bytes),
+        bytes: trim_to(&bytes[HEADER..], wire_bytes),
         wire_bytes,
     }))
 }
 
 /// Removes what a link layer appended, such as the padding of short Ethernet frames.
-fn cut_to(bytes: &[u8], len: usize) -> &[u8] {
+fn trim_to(bytes: &[u8], len: usize) -> &[u8] {
     &bytes[..bytes.len().min(len)]
 }
 

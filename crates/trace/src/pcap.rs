@@ -248,7 +248,7 @@ impl<R: Read> PacketReader<R> {
             if let Some(found) = found {
                 let at = block + found.at;
                 let bytes = &self.buffer[at..at + found.kept];
-                let Found { time_ns, link, wire_bytes, .. } = found;
+                let PcapPacket { time_ns, link, wire_bytes, .. } = found;
                 return Ok(Some(Packet { time_ns, link, wire_bytes, bytes }));
             }
         }
@@ -273,7 +273,7 @@ impl<R: Read> PacketReader<R> {
         Ok(())
     }
 
-    fn add_interface(&mut self, len: usize) -> Result<Option<Found>, CaptureError> {
+    fn add_interface(&mut self, len: usize) -> Result<Option<PcapPacket>, CaptureError> {
         if len < 20 || self.interfaces.len() >= INTERFACES_MAX {
             return Err(CaptureError::Corrupt {
                 at: self.position,
@@ -304,7 +304,7 @@ impl<R: Read> PacketReader<R> {
         Ok(None)
     }
 
-    fn note_statistics(&mut self, len: usize) -> Option<Found> {
+    fn note_statistics(&mut self, len: usize) -> Option<PcapPacket> {
         if len < 24 {
             return None;
         }
@@ -327,7 +327,11 @@ impl<R: Read> PacketReader<R> {
 
     /// Finds the packet in an enhanced block, or in the obsolete kind, which has a 16-bit interface
     /// number.
-    fn find_packet(&mut self, block_type: u32, len: usize) -> Result<Option<Found>, CaptureError> {
+    fn find_packet(
+        &mut self,
+        block_type: u32,
+        len: usize,
+    ) -> Result<Option<PcapPacket>, CaptureError> {
         const HEADER: usize = 28;
         if len < HEADER + 4 {
             return Err(CaptureError::Corrupt {
@@ -357,7 +361,7 @@ impl<R: Read> PacketReader<R> {
                 value: kept as u64,
             });
         }
-        Ok(Some(Found {
+        Ok(Some(PcapPacket {
             at: HEADER,
             kept,
             wire_bytes,
@@ -367,7 +371,7 @@ impl<R: Read> PacketReader<R> {
     }
 
     /// Finds the packet in a simple block, which has neither a time nor a captured length.
-    fn find_simple_packet(&mut self, len: usize) -> Result<Option<Found>, CaptureError> {
+    fn find_simple_packet(&mut self, len: usize) -> Result<Option<PcapPacket>, CaptureError> {
         let Some(interface) = self.interfaces.first() else {
             let at = self.position;
             return Err(CaptureError::Corrupt { at, what: "the number of an interface", value: 0 });
@@ -378,7 +382,7 @@ impl<R: Read> PacketReader<R> {
         let wire_bytes = self.u32_at(8);
         let snap = if interface.snap_bytes == 0 { u32::MAX } else { interface.snap_bytes };
         let kept = (wire_bytes.min(snap) as usize).min(len - 16);
-        Ok(Some(Found { at: 12, kept, wire_bytes, link: interface.link, time_ns: 0 }))
+        Ok(Some(PcapPacket { at: 12, kept, wire_bytes, link: interface.link, time_ns: 0 }))
     }
 
     fn options(&self, from: usize, len: usize) -> Options {
@@ -459,7 +463,7 @@ impl<R: Read> PacketReader<R> {
 }
 
 /// A packet within its block.
-struct Found {
+struct PcapPacket {
     at: usize,
     kept: usize,
     wire_bytes: u32,

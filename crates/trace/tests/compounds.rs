@@ -43,7 +43,7 @@ fn results(xid: u32, oks: &[OpOk<'_>], failed: Option<(OpCode, Status)>) -> Vec<
 
 fn sizes(scratch: &mut Vec<u8>, size: u64) -> Fattr<'_> {
     let attributes = Attributes { size: Some(size), ..Attributes::default() };
-    attributes.to_fattr(Bitmap::of(&[attribute::SIZE]), scratch)
+    attributes.to_fattr(Bitmap::from_numbers(&[attribute::SIZE]), scratch)
 }
 
 /// Captures compounds with their replies, each in segments of the given number of bytes.
@@ -74,7 +74,7 @@ fn open_and_write(scratch: &mut Vec<u8>) -> [(Vec<u8>, Vec<u8>); 2] {
     let attributes = sizes(scratch, 70_000);
     let opened =
         OpOk::Open { stateid, change, flags: 0, set: Bitmap::EMPTY, delegation: Delegation::None };
-    let request = Bitmap::of(&[attribute::SIZE]);
+    let request = Bitmap::from_numbers(&[attribute::SIZE]);
     let data = vec![5; 3001];
     let write = Request::Write { stateid, offset: 8192, stable: StableHow::Unstable, data: &data };
     let written =
@@ -155,8 +155,8 @@ fn ends_compound_at_failure() {
 fn resolves_same_directories_for_all_clients() {
     let mut scratch = Vec::new();
     let attributes = Attributes { file_type: Some(FileType::Directory), ..Attributes::default() };
-    let attributes = attributes.to_fattr(Bitmap::of(&[attribute::TYPE]), &mut scratch);
-    let request = Bitmap::of(&[attribute::TYPE]);
+    let attributes = attributes.to_fattr(Bitmap::from_numbers(&[attribute::TYPE]), &mut scratch);
+    let request = Bitmap::from_numbers(&[attribute::TYPE]);
     let getattr = Request::Getattr { request };
     let is_directory = OpOk::Getattr { attributes };
     let getfh = |bytes: &[u8]| OpOk::Getfh { file: handle(bytes) };

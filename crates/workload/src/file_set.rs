@@ -30,7 +30,7 @@ enum Sizes {
 
 impl FileSet {
     /// Returns the set of a run. `seed` is that of its streams.
-    pub fn of(spec: &RunSpec, seed: u64) -> Self {
+    pub fn new(spec: &RunSpec, seed: u64) -> Self {
         match spec.workload {
             // Sizes depend only on the seed and the number, so preparation, streams and checks
             // agree on them without a table.
@@ -41,7 +41,7 @@ impl FileSet {
                 Self { sizes: Sizes::Uniform { seed, least, most }, files: spec.files }
             }
             Workload::OpMix => {
-                let set = OpMixSet::of(spec);
+                let set = OpMixSet::new(spec);
                 Self { files: set.files(), sizes: Sizes::OpMix(Box::new(set)) }
             }
             _ => Self { sizes: Sizes::Equal(spec.file_size_bytes), files: spec.files },

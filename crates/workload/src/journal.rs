@@ -3,9 +3,10 @@
 //! A [`Journal`] numbers the writes of each block. These generations start at 1; 0 is what
 //! preparation wrote. For each block, it records the newest generation that was submitted, the
 //! latest one acknowledged, and the latest one acknowledged as durable. Reads are checked against
-//! these; see [`Journal::note_found`]. All memory is allocated at the start and may be shared, such
-//! as a file that outlives its process. There are no locks: the caller that hands out ops ensures
-//! that only one write or read at a time is in flight for each block, always by the same worker.
+//! these; see [`Journal::record_read`]. All memory is allocated at the start and may be shared,
+//! such as a file that outlives its process. There are no locks: the caller that hands out ops
+//! ensures that only one write or read at a time is in flight for each block, always by the same
+//! worker.
 //!
 //! **Source:** RFC 1813, 3.3.7 and 3.3.21 (what UNSTABLE, COMMIT and FILE_SYNC promise).
 
@@ -13,7 +14,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use model::soak::{BlockState, Finding, Generations, Kept};
+use model::soak::{BlockState, DataCheck, Finding, Generations};
 
 use crate::names::Name;
 
@@ -46,7 +47,7 @@ struct Block<'w> {
 }
 
 impl<'w> Block<'w> {
-    const fn of(words: &'w [AtomicU32]) -> Option<Self> {
+    const fn from_words(words: &'w [AtomicU32]) -> Option<Self> {
         let [newest, acknowledged, safe, noted] = words else { return None };
         Some(Self { newest, acknowledged, safe, noted })
     }
@@ -97,7 +98,7 @@ const fn parse_note(note: u32) -> Option<(BlockState, Option<u32>)> {
 
 /// How durable an acknowledged write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Safety {
+pub enum AckedDurability {
     /// On stable storage; it must not be lost.
     OnStorage,
     /// It may be lost until it is committed.
@@ -161,8 +162,8 @@ impl Journal {
     }
 
     /// Records that a write was acknowledged.
-    pub fn note_acknowledged(&self, file: u32, offset_bytes: u64, safety: Safety) {
-        let is_safe = safety == Safety::OnStorage;
+    pub fn note_acknowledged(&self, file: u32, offset_bytes: u64, safety: AckedDurability) {
+        let is_safe = safety == AckedDurability::OnStorage;
         let Some(block) = self.block_at(file, offset_bytes) else { return };
         // Relaxed loads and stores without read-modify-write are sufficient, because only one op at
         // a time is in flight for a block, and a single worker executes all of its ops.
@@ -187,7 +188,7 @@ impl Journal {
         let mut made_safe = 0;
         let words = self.words.as_ref().as_ref().get(range).unwrap_or_default();
         for words in words.chunks_exact(WORDS_PER_BLOCK) {
-            let Some(block) = Block::of(words) else { continue };
+            let Some(block) = Block::from_words(words) else { continue };
             if block.is_uncommitted() {
                 block.safe.store(block.acknowledged.load(Relaxed), Relaxed);
                 made_safe += 1;
@@ -198,7 +199,7 @@ impl Journal {
 
     /// Records what a read found: the generation of a complete block of ours, or `None` for
     /// anything else. Returns the resulting state of the block, or `None` if it is as expected.
-    pub fn note_found(
+    pub fn record_read(
         &self,
         file: u32,
         offset_bytes: u64,
@@ -222,8 +223,8 @@ impl Journal {
     }
 
     /// Counts the blocks of some files by state. Reads each block once.
-    pub fn summarize(&self, is_ours: impl Fn(u32) -> bool) -> Kept {
-        let mut kept = Kept::default();
+    pub fn summarize(&self, is_ours: impl Fn(u32) -> bool) -> DataCheck {
+        let mut kept = DataCheck::default();
         for (index, block) in self.blocks().enumerate() {
             let index = index as u64;
             let file = (index / self.blocks_per_file) as u32;
@@ -255,7 +256,7 @@ impl Journal {
 
     fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
         let words: &[AtomicU32] = self.words.as_ref().as_ref();
-        words.chunks_exact(WORDS_PER_BLOCK).filter_map(Block::of)
+        words.chunks_exact(WORDS_PER_BLOCK).filter_map(Block::from_words)
     }
 
     fn block_at(&self, file: u32, offset_bytes: u64) -> Option<Block<'_>> {
@@ -265,7 +266,7 @@ impl Journal {
         }
         let first = (u64::from(file) * self.blocks_per_file + number) as usize * WORDS_PER_BLOCK;
         let words: &[AtomicU32] = self.words.as_ref().as_ref();
-        Block::of(words.get(first..first + WORDS_PER_BLOCK)?)
+        Block::from_words(words.get(first..first + WORDS_PER_BLOCK)?)
     }
 }
 
@@ -277,7 +278,7 @@ mod tests {
 
     fn write(journal: &Journal, offset_bytes: u64) {
         journal.note_begun(1, offset_bytes);
-        journal.note_acknowledged(1, offset_bytes, Safety::Uncommitted);
+        journal.note_acknowledged(1, offset_bytes, AckedDurability::Uncommitted);
     }
 
     #[test]
@@ -287,11 +288,11 @@ mod tests {
         write(&journal, 100);
         assert_eq!((journal.generation(1, 199), journal.uncommitted()), (2, 1));
         assert_eq!(journal.readable_range(1, 100), (0, 2));
-        assert_eq!(journal.note_found(1, 100, Some(2)), None);
-        assert_eq!(journal.note_found(1, 100, Some(1)), Some(BlockState::RolledBack));
+        assert_eq!(journal.record_read(1, 100, Some(2)), None);
+        assert_eq!(journal.record_read(1, 100, Some(1)), Some(BlockState::RolledBack));
         journal.note_committed(1);
         assert_eq!((journal.readable_range(1, 100), journal.uncommitted()), ((2, 2), 0));
-        assert_eq!(journal.note_found(1, 100, Some(1)), Some(BlockState::Lost));
+        assert_eq!(journal.record_read(1, 100, Some(1)), Some(BlockState::Lost));
         // Other files and blocks have not changed.
         assert_eq!((journal.generation(0, 100), journal.generation(1, 0)), (0, 0));
         let kept = journal.summarize(|_| true);
@@ -309,16 +310,16 @@ mod tests {
     fn allows_any_block_for_unanswered_write() {
         let journal = Journal::new(2, 300, 100);
         journal.note_begun(1, 0);
-        assert_eq!(journal.note_found(1, 0, Some(0)), None);
-        assert_eq!(journal.note_found(1, 0, Some(1)), None);
-        assert_eq!(journal.note_found(1, 0, None), Some(BlockState::Torn));
+        assert_eq!(journal.record_read(1, 0, Some(0)), None);
+        assert_eq!(journal.record_read(1, 0, Some(1)), None);
+        assert_eq!(journal.record_read(1, 0, None), Some(BlockState::Torn));
         assert_eq!(
-            journal.note_found(1, 0, Some(2)),
+            journal.record_read(1, 0, Some(2)),
             Some(BlockState::Lost),
             "no write has that generation"
         );
-        journal.note_acknowledged(1, 0, Safety::OnStorage);
-        assert_eq!(journal.note_found(1, 0, None), Some(BlockState::Lost));
+        journal.note_acknowledged(1, 0, AckedDurability::OnStorage);
+        assert_eq!(journal.record_read(1, 0, None), Some(BlockState::Lost));
         let kept = journal.summarize(|_| true);
         assert_eq!((kept.lost, kept.torn, kept.findings[0].found), (1, 0, None));
     }
@@ -328,11 +329,11 @@ mod tests {
         let journal = Journal::new(1, 300, 100);
         for offset in [0, 0, 100, 0] {
             journal.note_begun(0, offset);
-            journal.note_acknowledged(0, offset, Safety::Uncommitted);
+            journal.note_acknowledged(0, offset, AckedDurability::Uncommitted);
         }
         assert_eq!(journal.uncommitted(), 2);
         journal.note_begun(0, 0);
-        journal.note_acknowledged(0, 0, Safety::OnStorage);
+        journal.note_acknowledged(0, 0, AckedDurability::OnStorage);
         assert_eq!(journal.uncommitted(), 1);
         journal.note_committed(0);
         journal.note_committed(0);
@@ -357,17 +358,17 @@ mod tests {
         drop(before);
         let after = Journal::over(Box::new(Left(words)), 300, 100);
         assert_eq!((after.uncommitted(), after.readable_range(1, 0)), (2, (1, 2)));
-        assert_eq!(after.note_found(1, 0, Some(1)), Some(BlockState::RolledBack));
-        assert_eq!(after.note_found(1, 0, Some(0)), Some(BlockState::Lost));
+        assert_eq!(after.record_read(1, 0, Some(1)), Some(BlockState::RolledBack));
+        assert_eq!(after.record_read(1, 0, Some(0)), Some(BlockState::Lost));
         assert_eq!((after.summarize(|_| true).written, after.summarize(|_| true).lost), (2, 1));
     }
 
     #[test]
     fn requires_created_empty_file() {
         let journal = Journal::new(1, 250, 100);
-        assert_eq!(journal.note_found(0, 249, Some(0)), None);
-        assert_eq!(journal.note_found(0, 200, None), Some(BlockState::Lost));
-        assert_eq!(journal.note_found(0, 300, None), None, "the block does not exist");
+        assert_eq!(journal.record_read(0, 249, Some(0)), None);
+        assert_eq!(journal.record_read(0, 200, None), Some(BlockState::Lost));
+        assert_eq!(journal.record_read(0, 300, None), None, "the block does not exist");
         assert_eq!(journal.summarize(|_| true).findings[0].offset_bytes, 200);
     }
 }

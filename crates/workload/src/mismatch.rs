@@ -14,7 +14,7 @@ pub(crate) const KEPT: usize = 4;
 
 /// What was read instead of the content that had been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum WrongContent {
     /// A different byte.
     Byte {
         /// The byte that was read.
@@ -52,30 +52,31 @@ pub struct Mismatch {
     pub file: u32,
     /// Offset of the byte, or of the block if the stamp is wrong.
     pub offset_bytes: u64,
-    pub what: Found,
+    pub what: WrongContent,
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}: ", Name::file(self.file).as_str(), self.offset_bytes)?;
         match self.what {
-            Found::Byte { found, expected } => {
+            WrongContent::Byte { found, expected } => {
                 write!(f, "read {found:#04x}, expected {expected:#04x}")
             }
-            Found::NoStamp(head) => {
+            }
+            WrongContent::NoStamp(head) => {
                 f.write_str("no stamp, but bytes")?;
                 for byte in head {
                     write!(f, " {byte:02x}")?;
                 }
                 Ok(())
             }
-            Found::Checksum { stored, computed } => {
+            WrongContent::Checksum { stored, computed } => {
                 write!(f, "checksum {computed:#010x}, but the stamp has {stored:#010x}")
             }
-            Found::OtherCampaign(id) => write!(f, "a block of campaign {id:x}"),
-            Found::OtherFile(file) => write!(f, "a block of file number {file}"),
-            Found::OtherOffset(offset) => write!(f, "the block written at {offset}"),
-            Found::Generation { found, oldest } => {
+            WrongContent::OtherCampaign(id) => write!(f, "a block of campaign {id:x}"),
+            WrongContent::OtherFile(file) => write!(f, "a block of file number {file}"),
+            WrongContent::OtherOffset(offset) => write!(f, "the block written at {offset}"),
+            WrongContent::Generation { found, oldest } => {
                 write!(f, "generation {found}, expected {oldest} or later")
             }
         }
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     fn byte(offset_bytes: u64) -> Mismatch {
-        Mismatch { file: 3, offset_bytes, what: Found::Byte { found: 0x41, expected: 0x40 } }
+        Mismatch { file: 3, offset_bytes, what: WrongContent::Byte { found: 0x41, expected: 0x40 } }
     }
 
     #[test]

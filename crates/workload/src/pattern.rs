@@ -16,7 +16,7 @@ use model::soak::BlockState;
 use model::{DataSettings, Fill, Pass, RunSpec};
 
 use crate::journal::Journal;
-use crate::mismatch::{Found, Mismatch};
+use crate::mismatch::{Mismatch, WrongContent};
 use crate::pool::{GRAIN, PERIOD, Pool};
 use crate::rewrites::{Rewrites, WriteId};
 use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
@@ -50,37 +50,37 @@ pub struct Pattern {
 impl Pattern {
     /// Generates random content for a seed, in slices of up to `len_max` bytes.
     pub fn new(seed: u64, len_max: usize) -> Self {
-        Self::of(&DataSettings::default(), seed, len_max)
+        Self::with_settings(&DataSettings::default(), seed, len_max)
     }
 
     /// Generates content according to the settings; [`Self::stamped`] adds stamps.
-    pub fn of(data: &DataSettings, seed: u64, len_max: usize) -> Self {
-        let mut content = Self::unmade(data, seed, len_max);
-        content.pool.make_all();
+    pub fn with_settings(data: &DataSettings, seed: u64, len_max: usize) -> Self {
+        let mut content = Self::without_content(data, seed, len_max);
+        content.pool.generate_all();
         content
     }
 
-    /// Like [`Self::of`], but nothing is generated until [`Self::make_for`] or [`Self::make_all`]
-    /// is called.
-    pub fn unmade(data: &DataSettings, seed: u64, len_max: usize) -> Self {
+    /// Like [`Self::with_settings`], but nothing is generated until [`Self::generate_for`] or
+    /// [`Self::generate_all`] is called.
+    pub fn without_content(data: &DataSettings, seed: u64, len_max: usize) -> Self {
         let random_bytes = match data.fill {
             Fill::Random => BLOCK_BYTES * (100 - data.compress_percent.min(100)) as usize / 100,
             Fill::Zeros => 0,
         };
-        let pool = Pool::unmade(seed, len_max, random_bytes);
+        let pool = Pool::without_content(seed, len_max, random_bytes);
         let dedup_percent = u64::from(data.dedup_percent.min(100));
         let is_zeros = data.fill == Fill::Zeros;
         Self { seed, pool, dedup_percent, is_zeros, stamps: None, journal: None, rewrites: None }
     }
 
     /// Generates all content, for any ops.
-    pub fn make_all(&mut self) {
-        self.pool.make_all();
+    pub fn generate_all(&mut self) {
+        self.pool.generate_all();
     }
 
     /// Generates the content of files with these sizes in bytes, for ops that don't exceed their
     /// file. If much of the content is needed, generates all of it, which makes lookups cheaper.
-    pub fn make_for(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
+    pub fn generate_for(&mut self, files: impl Iterator<Item = (u32, u64)> + Clone) {
         let mut sum: u64 = 0;
         for (_, bytes) in files.clone() {
             sum = sum.saturating_add(bytes);
@@ -91,7 +91,7 @@ impl Pattern {
         // Ops use the first zeros regardless of their offset, and duplicate blocks are there as
         // well.
         if sum >= MUCH_BYTES || self.is_zeros || self.dedup_percent > 0 {
-            return self.pool.make_all();
+            return self.pool.generate_all();
         }
         for (file, bytes) in files {
             if bytes > 0 {
@@ -102,7 +102,7 @@ impl Pattern {
 
     /// Shares the pool of another pattern if the content is the same.
     #[must_use]
-    pub fn made_before(mut self, other: Option<&Self>) -> Self {
+    pub fn reuse_pool(mut self, other: Option<&Self>) -> Self {
         if let Some(other) = other
             && other.pool.is_like(&self.pool)
         {
@@ -265,7 +265,7 @@ impl Pattern {
                 stamps.stamp_each(data, file, offset_bytes, id);
             }
             (None, Some(rewrites)) => {
-                stamps.stamp_each(data, file, offset_bytes, |at| rewrites.latest(file, at));
+                stamps.stamp_each(data, file, offset_bytes, |at| rewrites.stamp_write(file, at));
             }
             (None, None) => stamps.stamp_all(data, file, offset_bytes),
         }
@@ -348,7 +348,7 @@ impl Pattern {
             return checked;
         }
         let found = generation_found(&checked, read);
-        match journal.note_found(file, offset_bytes, found) {
+        match journal.record_read(file, offset_bytes, found) {
             Some(BlockState::Lost) => checked,
             None | Some(BlockState::RolledBack | BlockState::Torn) => Ok(()),
         }
@@ -368,7 +368,7 @@ impl Pattern {
             Ok(()) => {}
             // Everything else in the block is correct, so the stamp consists of halves of two
             // writes.
-            Err(Mismatch { what: Found::Checksum { .. }, .. })
+            Err(Mismatch { what: WrongContent::Checksum { .. }, .. })
                 if self
                     .rewrites
                     .as_ref()
@@ -382,8 +382,8 @@ impl Pattern {
         let (Some(id), Some(rewrites)) = (id, &self.rewrites) else { return Ok(()) };
         let what = match rewrites.check(file, offset_bytes, id) {
             Ok(()) if id.writer > 0 || id.number >= stamps.oldest => return Ok(()),
-            Ok(()) => Found::Generation { found: id.number, oldest: stamps.oldest },
-            Err(oldest) => Found::Generation { found: id.number, oldest },
+            Ok(()) => WrongContent::Generation { found: id.number, oldest: stamps.oldest },
+            Err(oldest) => WrongContent::Generation { found: id.number, oldest },
         };
         Err(Mismatch { file, offset_bytes, what })
     }
@@ -406,12 +406,14 @@ impl Pattern {
                 Err(mismatch) => match mismatch.what {
                     // The byte itself is better evidence than a checksum, unless it is part of the
                     // stamp.
-                    Found::Checksum { .. } => {
+                    WrongContent::Checksum { .. } => {
                         self.compare_from(STAMP_BYTES, read, file, offset_bytes)?;
                         Err(mismatch)
                     }
                     // A block that was begun with too few bytes for a stamp has none.
-                    Found::NoStamp(_) if self.compare_from(0, read, file, offset_bytes).is_ok() => {
+                    WrongContent::NoStamp(_)
+                        if self.compare_from(0, read, file, offset_bytes).is_ok() =>
+                    {
                         Ok(())
                     }
                     _ => Err(mismatch),
@@ -449,7 +451,7 @@ impl Pattern {
 fn generation_found(checked: &Result<(), Mismatch>, read: &[u8]) -> Option<u32> {
     match checked {
         Ok(()) => Some(Stamps::generation_in(read)),
-        Err(Mismatch { what: Found::Generation { found, .. }, .. }) => Some(*found),
+        Err(Mismatch { what: WrongContent::Generation { found, .. }, .. }) => Some(*found),
         Err(_) => None,
     }
 }
@@ -469,7 +471,7 @@ fn compare(read: &[u8], written: &[u8], file: u32, offset_bytes: u64) -> Result<
     while read[at] == written[at] {
         at += 1;
     }
-    let what = Found::Byte { found: read[at], expected: written[at] };
+    let what = WrongContent::Byte { found: read[at], expected: written[at] };
     Err(Mismatch { file, offset_bytes: offset_bytes + at as u64, what })
 }
 

@@ -43,13 +43,13 @@ enum Rule {
 
 impl Places {
     /// Returns the directories of a run.
-    pub fn of(spec: &RunSpec) -> Self {
+    pub fn new(spec: &RunSpec) -> Self {
         match spec.workload {
             Workload::Metadata => Self::trees(spec.tree, spec.workers.max(1)),
             Workload::Transactions => Self::flat(spec.transactions.directories, Rule::InTurn),
             Workload::OpMix => {
                 let per_place = spec.op_mix.files_per_directory.max(1);
-                let files = OpMixSet::of(spec).files();
+                let files = OpMixSet::new(spec).files();
                 Self::flat(files.div_ceil(per_place), Rule::Filled { per_place })
             }
             _ => Self::flat(0, Rule::InTurn),
@@ -222,7 +222,7 @@ mod tests {
     use model::work::{OpMix, Transactions};
 
     fn metadata(workers: u32, tree: Tree) -> Places {
-        Places::of(
+        Places::new(
             &RunBuilder::new(Workload::Metadata).workers(workers).tree(tree).files(8).build(),
         )
     }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn puts_files_in_working_directory() {
         for workload in [Workload::Stream, Workload::Metadata, Workload::Transactions] {
-            let places = Places::of(&RunSpec::null(workload));
+            let places = Places::new(&RunSpec::null(workload));
             assert_eq!((places.count(), places.is_root(0)), (1, true));
             assert_eq!(paths(&places, 2), ["f00000000", "f00000001"]);
             assert_eq!(places.path_of(0).as_c_str(), c".");
@@ -277,7 +277,7 @@ mod tests {
         let transactions = Transactions { directories: 2, ..Transactions::default() };
         let spec = RunBuilder::new(Workload::Transactions).transactions(transactions).build();
         assert_eq!(
-            paths(&Places::of(&spec), 3),
+            paths(&Places::new(&spec), 3),
             ["t00000000/f00000000", "t00000001/f00000001", "t00000000/f00000002"]
         );
         let op_mix = OpMix {
@@ -286,7 +286,7 @@ mod tests {
             ..OpMix::default()
         };
         let spec = RunBuilder::new(Workload::OpMix).op_mix(op_mix).files(3).build();
-        let places = Places::of(&spec);
+        let places = Places::new(&spec);
         let of: Vec<u32> = (0..6).map(|number| places.of_number(number)).collect();
         assert_eq!(of, [0, 0, 1, 1, 0, 0]);
     }

@@ -39,7 +39,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Allocates a pool of [`PERIOD`] + `more` bytes without generating any.
-    pub(crate) fn unmade(seed: u64, more: usize, random_bytes: usize) -> Self {
+    pub(crate) fn without_content(seed: u64, more: usize, random_bytes: usize) -> Self {
         let blocks = (PERIOD + more).div_ceil(BLOCK_BYTES);
         let made = Some(vec![0; blocks.div_ceil(64)].into());
         Self { seed, random_bytes, bytes: Arc::new(vec![0; PERIOD + more]), made }
@@ -84,7 +84,7 @@ impl Pool {
     }
 
     /// Generates the whole pool.
-    pub(crate) fn make_all(&mut self) {
+    pub(crate) fn generate_all(&mut self) {
         self.make_range(&(0..self.len()));
         self.made = None;
     }
@@ -145,8 +145,8 @@ mod tests {
     const MORE: usize = 70_001;
 
     fn whole(random_bytes: usize) -> Pool {
-        let mut pool = Pool::unmade(5, MORE, random_bytes);
-        pool.make_all();
+        let mut pool = Pool::without_content(5, MORE, random_bytes);
+        pool.generate_all();
         pool
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn generates_same_content_in_parts() {
         for random_bytes in [0, 1, 409, 3072, BLOCK_BYTES] {
             let all = whole(random_bytes);
-            let mut pool = Pool::unmade(5, MORE, random_bytes);
+            let mut pool = Pool::without_content(5, MORE, random_bytes);
             for (begin, bytes) in [(8, 1), (4095, 2), (PERIOD - 9, 20_000), (60_000, 70_000)] {
                 pool.make_part(begin, bytes);
                 let range = begin..begin + bytes;
@@ -162,7 +162,7 @@ mod tests {
                 assert_eq!(pool.bytes()[range.clone()], all.bytes()[range]);
             }
             assert!(!pool.is_made(&(0..pool.len())));
-            pool.make_all();
+            pool.generate_all();
             assert!(pool.is_made(&(0..pool.len())) && pool.bytes() == all.bytes());
         }
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn wraps_content_on_both_sides() {
-        let mut pool = Pool::unmade(5, MORE, BLOCK_BYTES);
+        let mut pool = Pool::without_content(5, MORE, BLOCK_BYTES);
         assert!(!pool.is_made(&(0..1)) && pool.is_made(&(7..7)));
         pool.make_part(PERIOD - 100, 5_000);
         assert!(pool.is_made(&(PERIOD - 100..PERIOD + 4_900)) && pool.is_made(&(0..4_900)));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn keeps_bytes_while_held() {
-        let mut pool = Pool::unmade(5, MORE, BLOCK_BYTES);
+        let mut pool = Pool::without_content(5, MORE, BLOCK_BYTES);
         let held = pool.shared();
         pool.make_part(0, 8);
         assert!(held[..8] == [0; 8] && pool.bytes()[..8] == draw(5, 0).to_le_bytes());

@@ -143,7 +143,7 @@ impl Rewrites {
 
     /// Returns the stamp for a write whose data is being created now. Overlapping writes may get
     /// the same one.
-    pub fn latest(&self, file: u32, offset_bytes: u64) -> WriteId {
+    pub fn stamp_write(&self, file: u32, offset_bytes: u64) -> WriteId {
         let number = match self.block_at(file, offset_bytes) {
             Some(block) => (block.writes.load(SeqCst) >> 32) as u32,
             None => 0,
@@ -199,7 +199,7 @@ mod tests {
 
     fn write(rewrites: &Rewrites) -> WriteId {
         rewrites.begin_write(1, 100);
-        let id = rewrites.latest(1, 199);
+        let id = rewrites.stamp_write(1, 199);
         rewrites.end_write(1, 100);
         id
     }
@@ -225,7 +225,7 @@ mod tests {
         write(&rewrites);
         rewrites.begin_write(1, 100);
         rewrites.begin_write(1, 100);
-        assert_eq!(rewrites.latest(1, 100), own(3));
+        assert_eq!(rewrites.stamp_write(1, 100), own(3));
         rewrites.end_write(1, 100);
         let allowed = |number| rewrites.check(1, 100, own(number)).is_ok();
         assert_eq!([1, 2, 3].map(allowed), [false, true, true]);
@@ -306,7 +306,7 @@ mod tests {
                     for round in 0..20_000_u32 {
                         if (round ^ worker) % 2 == 0 {
                             rewrites.begin_write(0, 0);
-                            register.store(rewrites.latest(0, 0).number, SeqCst);
+                            register.store(rewrites.stamp_write(0, 0).number, SeqCst);
                             rewrites.end_write(0, 0);
                         } else {
                             rewrites.begin_read(0, 0);

@@ -12,7 +12,7 @@
 //! **Source:** RFC 3720, B.4 (CRC-32C); P. Koopman, "32-bit cyclic redundancy codes for Internet
 //! applications", DSN 2002 (Hamming distance 4 up to 2^31 bits).
 
-use crate::mismatch::{Found, Mismatch};
+use crate::mismatch::{Mismatch, WrongContent};
 use crate::rewrites::WriteId;
 
 /// Maximum size of a block with one stamp, in bytes.
@@ -149,7 +149,11 @@ impl Stamps {
         let len = u32_at(block, 32) as usize;
         let is_stamp = block[4..8] == MAGIC && (STAMP_BYTES..=BLOCK_BYTES).contains(&len);
         if !is_stamp {
-            return Err(Mismatch { file, offset_bytes, what: Found::NoStamp(array(block, 0)) });
+            return Err(Mismatch {
+                file,
+                offset_bytes,
+                what: WrongContent::NoStamp(array(block, 0)),
+            });
         }
         // A read may end within the block. The rest of the block is known from the pattern, so the
         // checksum can be completed.
@@ -163,7 +167,7 @@ impl Stamps {
             return Err(Mismatch {
                 file,
                 offset_bytes,
-                what: Found::Checksum { stored, computed },
+                what: WrongContent::Checksum { stored, computed },
             });
         }
         // Only now, because the fields of a damaged stamp are meaningless.
@@ -173,19 +177,19 @@ impl Stamps {
         }
     }
 
-    fn check_fields(&self, block: &[u8], file: u32, offset_bytes: u64) -> Option<Found> {
+    fn check_fields(&self, block: &[u8], file: u32, offset_bytes: u64) -> Option<WrongContent> {
         let campaign = u64::from_le_bytes(array(block, 8));
         let offset = u64::from_le_bytes(array(block, 16));
         let of_file = u32_at(block, 24);
         let generation = u32_at(block, 28);
         if campaign != self.campaign {
-            Some(Found::OtherCampaign(campaign))
+            Some(WrongContent::OtherCampaign(campaign))
         } else if of_file != file {
-            Some(Found::OtherFile(of_file))
+            Some(WrongContent::OtherFile(of_file))
         } else if offset != offset_bytes {
-            Some(Found::OtherOffset(offset))
+            Some(WrongContent::OtherOffset(offset))
         } else if !(self.oldest..=self.generation).contains(&generation) {
-            Some(Found::Generation { found: generation, oldest: self.oldest })
+            Some(WrongContent::Generation { found: generation, oldest: self.oldest })
         } else {
             None
         }
@@ -254,14 +258,14 @@ mod tests {
             stamps.check_block(&block, file, offset, nothing).map_err(|mismatch| mismatch.what)
         };
         assert_eq!(what(STAMPS, 3, 8192), Ok(4096));
-        assert_eq!(what(STAMPS, 4, 8192), Err(Found::OtherFile(3)));
-        assert_eq!(what(STAMPS, 3, 4096), Err(Found::OtherOffset(8192)));
+        assert_eq!(what(STAMPS, 4, 8192), Err(WrongContent::OtherFile(3)));
+        assert_eq!(what(STAMPS, 3, 4096), Err(WrongContent::OtherOffset(8192)));
         let other = Stamps { campaign: 8, ..STAMPS };
-        assert_eq!(what(other, 3, 8192), Err(Found::OtherCampaign(7)));
+        assert_eq!(what(other, 3, 8192), Err(WrongContent::OtherCampaign(7)));
         let later = Stamps { generation: 4, oldest: 3, ..STAMPS };
-        assert_eq!(what(later, 3, 8192), Err(Found::Generation { found: 2, oldest: 3 }));
+        assert_eq!(what(later, 3, 8192), Err(WrongContent::Generation { found: 2, oldest: 3 }));
         let zeros = STAMPS.check_block(&[0; 512], 3, 8192, nothing).unwrap_err();
-        assert_eq!((zeros.offset_bytes, zeros.what), (8192, Found::NoStamp([0; 8])));
+        assert_eq!((zeros.offset_bytes, zeros.what), (8192, WrongContent::NoStamp([0; 8])));
     }
 
     #[test]

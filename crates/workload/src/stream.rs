@@ -17,7 +17,7 @@ use model::{Durability, Op, OpKind, Pass, RunSpec, Workload};
 
 use crate::arrivals::{Arrivals, Batch};
 use crate::opmix::OpMixStream;
-use crate::transactions::{PoolStream, Remains};
+use crate::transactions::{PoolRemains, PoolStream};
 use by_name::ByName;
 use mixed::Mixed;
 use sweep::{Scatter, Sweep};
@@ -61,7 +61,7 @@ enum Family {
     Mixed(Mixed),
     ByName(ByName),
     Pool(Box<PoolStream>),
-    Remains(Remains),
+    Remains(PoolRemains),
     OpMix(Box<OpMixStream>),
     /// An external tool does the work.
     Nothing,
@@ -269,7 +269,7 @@ impl Family {
                 Self::Scatter(Scatter::new(spec, pass, kind, worker, seed))
             }
             Pass::Remove if spec.workload == Workload::Transactions => {
-                Self::Remains(PoolStream::remains(spec, worker, seed))
+                Self::Remains(PoolStream::remaining_files(spec, worker, seed))
             }
             Pass::Transactions => Self::Pool(Box::new(PoolStream::new(spec, worker, seed))),
             Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),

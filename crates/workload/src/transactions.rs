@@ -11,7 +11,7 @@ use model::random::{SplitMix64, below};
 use model::{Op, OpKind, RunSpec, Transactions};
 
 use crate::file_set::{size_seed, uniform};
-use crate::moved::MovedBytes;
+use crate::moved_bytes::MovedBytes;
 
 /// Maximum growth of a pool without a limit, in files.
 const GROWTH_MAX: u64 = 1 << 20;
@@ -76,7 +76,7 @@ impl PoolStream {
     /// Returns the files left in the pool after all transactions, which the worker has to remove.
     /// If a limit may have ended the transactions early, returns the initial pool, since it is
     /// recreated then.
-    pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> Remains {
+    pub(crate) fn remaining_files(spec: &RunSpec, worker: u32, seed: u64) -> PoolRemains {
         let mut stream = Self::new(spec, 0, seed);
         if !spec.is_cut() {
             // Replay the transactions without executing them; they are determined by the seed.
@@ -184,12 +184,12 @@ pub(crate) fn mean_bytes(settings: &Transactions, ops: u64) -> MovedBytes {
 
 /// Files of one worker that are left in a pool.
 #[derive(Clone, Debug)]
-pub(crate) struct Remains {
+pub(crate) struct PoolRemains {
     files: Vec<u32>,
     next: usize,
 }
 
-impl Remains {
+impl PoolRemains {
     /// Removes the next file.
     pub(crate) fn next(&mut self) -> Option<Op> {
         let file = *self.files.get(self.next)?;

@@ -1,6 +1,6 @@
 //! Compounds of NFS v4 in both directions, callbacks, attributes, and the search for a payload.
 //!
-//! The selector is a [`Part`]. A compound is checked operation by operation, as it would be
+//! The selector is a [`DecodedPart`]. A compound is checked operation by operation, as it would be
 //! executed: the first bad one ends it. Views that are decoded on demand are decoded here.
 
 use nfs_proto::nfs4::{
@@ -14,7 +14,7 @@ use crate::memory::without_allocation;
 
 /// The part to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum DecodedPart {
     /// A call of COMPOUND.
     Compound,
     /// The arguments of one operation, with its number.
@@ -31,7 +31,7 @@ pub enum Part {
     CallbackReply,
 }
 
-impl Part {
+impl DecodedPart {
     /// All parts; the index is the selector.
     pub const ALL: [Self; 7] = [
         Self::Compound,
@@ -47,14 +47,14 @@ impl Part {
 /// Checks one message.
 pub fn check_nfs4(data: &[u8]) {
     let Some((selector, bytes)) = data.split_first() else { return };
-    match Part::ALL[usize::from(*selector) % Part::ALL.len()] {
-        Part::Compound => check_compound(bytes),
-        Part::Op => check_op(bytes),
-        Part::CompoundReply => check_reply(bytes),
-        Part::Result => drop(check_result(&mut Reader::new(bytes))),
-        Part::Attributes => check_attributes(bytes),
-        Part::Callback => check_callback(bytes),
-        Part::CallbackReply => callback_reply(bytes),
+    match DecodedPart::ALL[usize::from(*selector) % DecodedPart::ALL.len()] {
+        DecodedPart::Compound => check_compound(bytes),
+        DecodedPart::Op => check_op(bytes),
+        DecodedPart::CompoundReply => check_reply(bytes),
+        DecodedPart::Result => drop(check_result(&mut Reader::new(bytes))),
+        DecodedPart::Attributes => check_attributes(bytes),
+        DecodedPart::Callback => check_callback(bytes),
+        DecodedPart::CallbackReply => callback_reply(bytes),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Headers of RPC, requests as a server sees them, and the small programs around NFS.
 //!
-//! The selector is a [`Small`]; calls take a second byte for the procedure. Lists are returned one
+//! The selector is a [`RpcMessage`]; calls take a second byte for the procedure. Lists are returned one
 //! element at a time, and an element takes at least one word of the message.
 
-use nfs_proto::program::{Call, Offered};
+use nfs_proto::program::{Call, OfferedPrograms};
 use nfs_proto::rpc::{CallHeader, Credential, ProcedureId, ReplyHeader};
 use nfs_proto::xdr::Reader;
 use nfs_proto::{mount1, mount3, portmap, rpcbind, server};
@@ -13,7 +13,7 @@ use crate::memory::without_allocation;
 
 /// The message to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Small {
+pub enum RpcMessage {
     /// The header of a call.
     CallHeader,
     /// The header of a reply.
@@ -21,7 +21,7 @@ pub enum Small {
     /// A whole call, as a server decodes it.
     Request,
     /// The arguments of a program's procedure: the second byte selects the row of
-    /// [`Offered::table`], the third is the procedure.
+    /// [`OfferedPrograms::table`], the third is the procedure.
     Arguments,
     /// MOUNT v1, results of MNT.
     Mnt1,
@@ -49,7 +49,7 @@ pub enum Small {
     Addresses,
 }
 
-impl Small {
+impl RpcMessage {
     /// All messages; the index is the selector.
     pub const ALL: [Self; 16] = [
         Self::CallHeader,
@@ -74,13 +74,13 @@ impl Small {
 /// Checks one message.
 pub fn check_rpc(data: &[u8]) {
     let Some((selector, bytes)) = data.split_first() else { return };
-    match Small::ALL[usize::from(*selector) % Small::ALL.len()] {
-        Small::CallHeader => call_header(bytes),
-        Small::ReplyHeader => {
+    match RpcMessage::ALL[usize::from(*selector) % RpcMessage::ALL.len()] {
+        RpcMessage::CallHeader => call_header(bytes),
+        RpcMessage::ReplyHeader => {
             comes_back!(bytes, |mut reader: Reader<'_>| ReplyHeader::decode(&mut reader));
         }
-        Small::Request => check_request(bytes),
-        Small::Arguments => check_arguments(bytes),
+        RpcMessage::Request => check_request(bytes),
+        RpcMessage::Arguments => check_arguments(bytes),
         list => check_results(list, bytes),
     }
 }
@@ -97,7 +97,7 @@ fn call_header(bytes: &[u8]) {
 
 /// A refusal is always answered, with the same transaction id.
 fn check_request(bytes: &[u8]) {
-    let request = without_allocation(|| server::decode_request(bytes, Offered::ALL));
+    let request = without_allocation(|| server::decode_request(bytes, OfferedPrograms::ALL));
     let Ok(request) = request else { return };
     let Err(refusal) = request.body else { return };
     let mut reply = Vec::new();
@@ -108,37 +108,37 @@ fn check_request(bytes: &[u8]) {
 
 fn check_arguments(bytes: &[u8]) {
     let Some(([program, procedure], bytes)) = bytes.split_first_chunk() else { return };
-    let table = Offered::ALL.table();
+    let table = OfferedPrograms::ALL.table();
     let (program, version, _) = table[usize::from(*program) % table.len()];
     let id = ProcedureId::new(program, version, u32::from(*procedure));
-    let decode = |reader| Call::decode(Offered::ALL, id, reader);
+    let decode = |reader| Call::decode(OfferedPrograms::ALL, id, reader);
     if let Ok(call) = without_allocation(|| decode(Reader::new(bytes))) {
         assert_eq!(call.procedure_id(), id);
     }
     comes_back!(whole_words(bytes), decode);
 }
 
-fn check_results(which: Small, bytes: &[u8]) {
+fn check_results(which: RpcMessage, bytes: &[u8]) {
     let mut count = 0;
     let reader = Reader::new(bytes);
     without_allocation(|| match which {
-        Small::Mnt1 => drop(mount1::Reply::decode_mnt(reader)),
-        Small::Mnt3 => drop(mount3::Reply::decode_mnt(reader)),
-        Small::Exports => drop(mount3::Reply::decode_export(reader, |_, groups| {
+        RpcMessage::Mnt1 => drop(mount1::Reply::decode_mnt(reader)),
+        RpcMessage::Mnt3 => drop(mount3::Reply::decode_mnt(reader)),
+        RpcMessage::Exports => drop(mount3::Reply::decode_export(reader, |_, groups| {
             count += 1 + groups.count();
         })),
-        Small::Mounts => drop(mount3::Reply::decode_dump(reader, |_| count += 1)),
-        Small::Port => drop(portmap::Reply::decode_getport(reader)),
-        Small::Mappings => drop(portmap::Reply::decode_dump(reader, |_| count += 1)),
-        Small::Done => drop(rpcbind::Reply::decode_done(reader)),
-        Small::Address => {
+        RpcMessage::Mounts => drop(mount3::Reply::decode_dump(reader, |_| count += 1)),
+        RpcMessage::Port => drop(portmap::Reply::decode_getport(reader)),
+        RpcMessage::Mappings => drop(portmap::Reply::decode_dump(reader, |_| count += 1)),
+        RpcMessage::Done => drop(rpcbind::Reply::decode_done(reader)),
+        RpcMessage::Address => {
             if let Ok(text) = rpcbind::Reply::decode_address(reader) {
                 rpcbind::UniversalAddress::parse(text);
             }
         }
-        Small::Time => drop(rpcbind::Reply::decode_time(reader)),
-        Small::Binary => drop(rpcbind::Reply::decode_binary(reader)),
-        Small::Registrations => drop(rpcbind::Reply::decode_dump(reader, |_| count += 1)),
+        RpcMessage::Time => drop(rpcbind::Reply::decode_time(reader)),
+        RpcMessage::Binary => drop(rpcbind::Reply::decode_binary(reader)),
+        RpcMessage::Registrations => drop(rpcbind::Reply::decode_dump(reader, |_| count += 1)),
         _ => drop(rpcbind::Reply::decode_addresses(reader, |_| count += 1)),
     });
     assert!(count <= bytes.len() / 4, "{count} elements in {} bytes", bytes.len());

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::linked::Linked;
+use super::linked::LinkedCode;
 use super::program::Program;
 use super::tree::{Tree, gzip, xz};
 use super::{Release, list_files, notices, read, sbom};
@@ -29,7 +29,7 @@ const DATA: [&str; 2] = ["presets", "systems"];
 pub fn stage(
     release: &Release,
     program: &Program,
-    linked: &Linked,
+    linked: &LinkedCode,
     sources: &Path,
 ) -> Result<Tree> {
     let mut tree = Tree::default();
@@ -114,7 +114,7 @@ mod tests {
             pages: vec![("dfsbench-run.1".to_owned(), b".TH".to_vec())],
             completions: vec![("bash", b"b".to_vec()), ("fish", b"f".to_vec()), ("zsh", vec![])],
         };
-        let tree = stage(&release, &program, &Linked::default(), &repo::root()).unwrap();
+        let tree = stage(&release, &program, &LinkedCode::default(), &repo::root()).unwrap();
         let paths: Vec<&str> = tree.files().map(|(path, _)| path).collect();
         for path in [
             "usr/bin/dfsbench",

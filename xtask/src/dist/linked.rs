@@ -1,8 +1,8 @@
 //! Finds everything the program is linked with: crates, SQLite, the C library, Rust's standard
 //! library.
 //!
-//! Main type: [`Linked`]. `cargo tree` lists the crates, because only it considers the features of
-//! this very build; `cargo metadata` has their source directories and licenses. Crates that only
+//! Main type: [`LinkedCode`]. `cargo tree` lists the crates, because only it considers the features
+//! of this very build; `cargo metadata` has their source directories and licenses. Crates that only
 //! run during the build (macros, build scripts) are not included.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use crate::{portable, proc, repo};
 
 /// Everything that the program is linked with.
 #[derive(Default)]
-pub struct Linked {
+pub struct LinkedCode {
     /// External crates, sorted by name and version.
     pub crates: Vec<Crate>,
     /// Libraries that are not crates.
@@ -87,11 +87,11 @@ struct Resolve {
 #[derive(Deserialize)]
 struct Node {
     id: String,
-    deps: Vec<Use>,
+    deps: Vec<DependencyUse>,
 }
 
 #[derive(Deserialize)]
-struct Use {
+struct DependencyUse {
     pkg: String,
     dep_kinds: Vec<UseKind>,
 }
@@ -104,11 +104,11 @@ struct UseKind {
 
 #[derive(Deserialize)]
 struct Lock {
-    package: Vec<Locked>,
+    package: Vec<LockedPackage>,
 }
 
 #[derive(Deserialize)]
-struct Locked {
+struct LockedPackage {
     name: String,
     version: String,
     checksum: Option<String>,
@@ -118,13 +118,13 @@ struct Locked {
 ///
 /// # Errors
 /// If cargo fails, or a crate is not in the lock file.
-pub fn find(sources: &Path) -> Result<Linked> {
+pub fn find(sources: &Path) -> Result<LinkedCode> {
     let listed = list_crates(sources)?;
     let metadata = read_metadata(sources)?;
     let sums = read_sums(sources)?;
     let by_id: BTreeMap<_, _> =
         metadata.packages.into_iter().map(|package| (package.id.clone(), package)).collect();
-    let mut linked = Linked::default();
+    let mut linked = LinkedCode::default();
     for node in &metadata.resolve.nodes {
         let package = by_id.get(&node.id).context("a node of the graph has no package")?;
         let key = format!("{}@{}", package.name, package.version);

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::linked::{Crate, Linked};
+use super::linked::{Crate, LinkedCode};
 use super::read;
 
 /// Prefixes of the names of files that have to be passed on, in capitals.
@@ -33,7 +33,7 @@ distribution that built the program, and `cargo xtask dist` links dfsbench with 
 ///
 /// # Errors
 /// If the license of a crate isn't known.
-pub fn render(linked: &Linked, sources: &Path) -> Result<String> {
+pub fn render(linked: &LinkedCode, sources: &Path) -> Result<String> {
     let mut page = INTRODUCTION.to_owned();
     // The crates by license text; texts that differ only in whitespace are the same.
     let mut texts: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
@@ -126,7 +126,7 @@ mod tests {
         fs::write(other.path().join("NOTICE"), "By Ann").unwrap();
         fs::write(other.path().join("lib.rs"), "no licence").unwrap();
         let crates = vec![planted("one", "ISC", one.path()), planted("other", "ISC", other.path())];
-        let linked = Linked { crates, ..Linked::default() };
+        let linked = LinkedCode { crates, ..LinkedCode::default() };
         let page = render(&linked, &repo::root()).unwrap();
         assert!(page.contains("one 1.0.0: ISC\nother 1.0.0: ISC\n"), "{page}");
         assert!(page.contains("\none 1.0.0, other 1.0.0\n"), "{page}");
@@ -139,7 +139,7 @@ mod tests {
         let empty = tempfile::tempdir().unwrap();
         let page = |license: &str| {
             let crates = vec![planted("bare", license, empty.path())];
-            render(&Linked { crates, ..Linked::default() }, &repo::root())
+            render(&LinkedCode { crates, ..LinkedCode::default() }, &repo::root())
         };
         assert!(page("MIT").unwrap().contains("Copyright (c) Ann Author\n\nPermission"));
         assert!(page("MIT OR Apache-2.0").unwrap().contains("Apache License"));

@@ -7,13 +7,13 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Release;
-use super::linked::{Crate, Linked, Native};
+use super::linked::{Crate, LinkedCode, Native};
 
 /// Renders the bill of materials of a release.
 ///
 /// # Errors
 /// If the time of the commit can't be formatted.
-pub fn render(release: &Release, linked: &Linked) -> Result<String> {
+pub fn render(release: &Release, linked: &LinkedCode) -> Result<String> {
     let program = format!("pkg:cargo/dfsbench@{}", release.version);
     let mut components = Vec::new();
     let mut dependencies = Vec::new();
@@ -101,7 +101,7 @@ mod tests {
         let stem = Crate { name: "stem".to_owned(), uses, ..leaf.clone() };
         let native = Native { name: "glibc", version: "2.36".to_owned(), license: "LGPL" };
         let direct = BTreeSet::from([stem.key()]);
-        let linked = Linked { crates: vec![leaf, stem], native: vec![native], direct };
+        let linked = LinkedCode { crates: vec![leaf, stem], native: vec![native], direct };
         let release =
             Release { version: "1.2.3".to_owned(), epoch: 86_400, commit: "c0ffee".to_owned() };
         let text = render(&release, &linked).unwrap();

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 /// The result of one measurement of one side.
 #[derive(Clone, Copy, Debug)]
-pub struct Figure {
+pub struct SideResult {
     /// Ops or bytes per second.
     pub rate: f64,
     /// CPU time per op or byte counted in the rate, in nanoseconds, if known.
@@ -15,7 +15,7 @@ pub struct Figure {
 }
 
 /// Makes one measurement.
-pub type Measure<'a> = Box<dyn FnMut() -> Result<Figure> + 'a>;
+pub type Measure<'a> = Box<dyn FnMut() -> Result<SideResult> + 'a>;
 
 /// A competitor, and our claim.
 pub struct Rival<'a> {
@@ -71,12 +71,12 @@ pub struct Spread {
 
 impl Spread {
     /// Returns the spread of a single value.
-    pub const fn of_one(value: f64) -> Self {
+    pub const fn from_value(value: f64) -> Self {
         Self { median: value, min: value, max: value }
     }
 
     /// Summarizes values; `None` if there are none.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let min = *sorted.first()?;
@@ -117,7 +117,7 @@ pub struct Outcome {
 
 impl Row {
     /// Returns true if the claim is met: the median ratio reaches the target.
-    pub fn holds(&self) -> bool {
+    pub fn is_met(&self) -> bool {
         self.outcome.as_ref().is_ok_and(|outcome| outcome.ratio.median >= self.target)
     }
 
@@ -125,14 +125,14 @@ impl Row {
     /// than their spread.
     pub fn is_tie(&self) -> bool {
         self.outcome.as_ref().is_ok_and(|outcome| {
-            !self.holds() && self.target <= 1.0 && outcome.ratio.max >= self.target
+            !self.is_met() && self.target <= 1.0 && outcome.ratio.max >= self.target
         })
     }
 }
 
 /// Runs all rounds of a case.
 pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
-    let measured = Measured(measure(&mut case, rounds));
+    let measured = CaseRounds(measure(&mut case, rounds));
     let cpu_unit = if case.unit == Unit::Bytes { Unit::CpuPerByte } else { Unit::CpuPerOp };
     let mut rows = Vec::new();
     for (index, rival) in case.rivals.iter().enumerate() {
@@ -157,8 +157,8 @@ pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
 
 /// One round: our result and each rival's.
 struct Round {
-    ours: Figure,
-    rivals: Vec<Figure>,
+    ours: SideResult,
+    rivals: Vec<SideResult>,
 }
 
 fn measure(case: &mut Case<'_>, rounds: u32) -> Result<Vec<Round>> {
@@ -183,15 +183,15 @@ fn measure(case: &mut Case<'_>, rounds: u32) -> Result<Vec<Round>> {
 }
 
 /// All rounds of a case, or the error that ended them.
-struct Measured(Result<Vec<Round>>);
+struct CaseRounds(Result<Vec<Round>>);
 
-impl Measured {
+impl CaseRounds {
     /// Compares our results with those of one rival.
     fn outcome(
         &self,
         rival: usize,
         unit: Unit,
-        value: fn(&Figure) -> Option<f64>,
+        value: fn(&SideResult) -> Option<f64>,
     ) -> Result<Outcome, String> {
         match &self.0 {
             Ok(rounds) => compare(rounds, rival, unit, value),
@@ -204,7 +204,7 @@ fn compare(
     rounds: &[Round],
     rival: usize,
     unit: Unit,
-    value: fn(&Figure) -> Option<f64>,
+    value: fn(&SideResult) -> Option<f64>,
 ) -> Result<Outcome, String> {
     let less_is_better = !matches!(unit, Unit::Ops | Unit::Bytes);
     let mut ours = Vec::new();
@@ -218,7 +218,7 @@ fn compare(
         peers.push(peer);
         ratios.push(if less_is_better { peer / our } else { our / peer });
     }
-    match (Spread::of(&ours), Spread::of(&peers), Spread::of(&ratios)) {
+    match (Spread::from_values(&ours), Spread::from_values(&peers), Spread::from_values(&ratios)) {
         (Some(ours), Some(peer), Some(ratio)) => Ok(Outcome { ours, peer, ratio }),
         _ => Err("no round was run".to_owned()),
     }
@@ -232,7 +232,7 @@ mod tests {
         let mut rates = rates.iter();
         Box::new(move || {
             let rate = *rates.next().context("the script has ended")?;
-            Ok(Figure { rate, cpu_ns_each: Some(1e9 / rate) })
+            Ok(SideResult { rate, cpu_ns_each: Some(1e9 / rate) })
         })
     }
 
@@ -253,16 +253,16 @@ mod tests {
         let outcome = rows[0].outcome.clone().unwrap();
         assert_eq!(outcome.ratio, Spread { median: 2.0, min: 1.0, max: 3.0 });
         assert_eq!(outcome.ours, Spread { median: 200.0, min: 30.0, max: 400.0 });
-        assert!(rows[0].holds());
+        assert!(rows[0].is_met());
         let cpu = rows[1].outcome.clone().unwrap();
         assert!((cpu.ratio.median - 2.0).abs() < 1e-9, "less CPU time is better");
     }
 
     #[test]
     fn fails_missed_targets() {
-        assert!(!run(case(&[199.0], &[100.0], 2.0), 1)[0].holds());
+        assert!(!run(case(&[199.0], &[100.0], 2.0), 1)[0].is_met());
         let rows = run(case(&[200.0], &[], 2.0), 1);
-        assert!(!rows[0].holds() && !rows[1].holds());
+        assert!(!rows[0].is_met() && !rows[1].is_met());
         assert!(rows[0].outcome.as_ref().unwrap_err().contains("the script has ended"));
     }
 
@@ -279,8 +279,8 @@ mod tests {
 
     #[test]
     fn averages_middle_pair_for_median() {
-        let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+        let spread = Spread::from_values(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!(spread, Spread { median: 2.5, min: 1.0, max: 4.0 });
-        assert!(Spread::of(&[]).is_none());
+        assert!(Spread::from_values(&[]).is_none());
     }
 }

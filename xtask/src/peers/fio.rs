@@ -14,7 +14,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::case::Figure;
+use super::case::SideResult;
 use crate::proc;
 
 /// One fio job of 4 KiB random reads.
@@ -57,7 +57,7 @@ impl Job<'_> {
     ///
     /// # Errors
     /// If fio fails or read nothing.
-    pub fn run(&self, folder: &Path) -> Result<Figure> {
+    pub fn run(&self, folder: &Path) -> Result<SideResult> {
         let before = proc::children_cpu_ns()?;
         let read = self.measure_reads(folder, &["--time_based"])?;
         let after = proc::children_cpu_ns()?;
@@ -65,7 +65,7 @@ impl Job<'_> {
         let start_ns = proc::children_cpu_ns()? - after;
         let cpu_ns = (after - before).saturating_sub(start_ns);
         let cpu_ns_each = Some(cpu_ns as f64 / read.total_ios as f64);
-        Ok(Figure { rate: read.iops, cpu_ns_each })
+        Ok(SideResult { rate: read.iops, cpu_ns_each })
     }
 
     fn measure_reads(&self, folder: &Path, until: &[&str]) -> Result<Direction> {

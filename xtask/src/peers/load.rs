@@ -2,7 +2,7 @@
 //! protocol.
 //!
 //! Main type: [`Load`], a workload that all of them support. Each prints one line of JSON,
-//! [`Done`].
+//! [`LoadResults`].
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::case::Figure;
+use super::case::SideResult;
 use crate::native;
 use crate::proc::{self, Background};
 use crate::repo::{self, Profile};
@@ -43,7 +43,7 @@ pub struct Load {
 
 /// The results printed at the end.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Done {
+pub struct LoadResults {
     ops: f64,
     bytes: f64,
     seconds: f64,
@@ -54,7 +54,7 @@ pub struct Done {
     memory_after: f64,
 }
 
-impl Done {
+impl LoadResults {
     fn read(json: &[u8]) -> Result<Self> {
         let done: Self = serde_json::from_slice(json).context("the last line is not JSON")?;
         ensure!(done.ops > 0.0 && done.seconds > 0.0, "nothing was done: {done:?}");
@@ -62,10 +62,10 @@ impl Done {
     }
 
     /// Operations per second, or bytes per second if any were transferred.
-    pub fn figure(self) -> Figure {
+    pub fn figure(self) -> SideResult {
         let counted = if self.bytes > 0.0 { self.bytes } else { self.ops };
         let cpu_ns_each = Some(self.cpu_s * 1e9 / counted);
-        Figure { rate: counted / self.seconds, cpu_ns_each }
+        SideResult { rate: counted / self.seconds, cpu_ns_each }
     }
 
     /// Memory per client, in bytes.
@@ -79,7 +79,7 @@ impl Load {
     ///
     /// # Errors
     /// If the program fails.
-    pub fn by_us(&self, export: &Export, seconds: u32) -> Result<Done> {
+    pub fn by_us(&self, export: &Export, seconds: u32) -> Result<LoadResults> {
         let Self { op, version, proto, clients, depth, bytes, keep } = self;
         let Export { port, mount_port, path } = export;
         let address = format!(
@@ -91,20 +91,20 @@ impl Load {
             command.arg(number.to_string());
         }
         command.args(keep.then_some("keep"));
-        Done::read(&proc::capture_stdout(&mut command)?)
+        LoadResults::read(&proc::capture_stdout(&mut command)?)
     }
 
     /// Generates the load with libnfs, over v3, on the file that our client created.
     ///
     /// # Errors
     /// If the program fails, or can't be built.
-    pub fn by_libnfs(&self, export: &Export, seconds: u32) -> Result<Done> {
+    pub fn by_libnfs(&self, export: &Export, seconds: u32) -> Result<LoadResults> {
         let mut command = Command::new(native::libnfs_load()?);
         command.arg(export.for_libnfs(FILE)).arg(self.op);
         for number in [self.clients, self.depth, seconds, self.bytes] {
             command.arg(number.to_string());
         }
-        Done::read(&proc::capture_stdout(&mut command)?)
+        LoadResults::read(&proc::capture_stdout(&mut command)?)
     }
 }
 
@@ -121,19 +121,19 @@ pub struct MessageBytes {
 ///
 /// # Errors
 /// If the program fails, or can't be built.
-pub fn by_echo(load: &Load, lengths: MessageBytes, seconds: u32) -> Result<Done> {
+pub fn by_echo(load: &Load, lengths: MessageBytes, seconds: u32) -> Result<LoadResults> {
     let mut command = Command::new(native::tcp_echo()?);
     for number in [load.clients, load.depth, seconds, lengths.request, lengths.reply] {
         command.arg(number.to_string());
     }
-    Done::read(&proc::capture_stdout(&mut command)?)
+    LoadResults::read(&proc::capture_stdout(&mut command)?)
 }
 
 /// Sends one TCP stream at full speed.
 ///
 /// # Errors
 /// If iperf3 fails.
-pub fn by_iperf3(seconds: u32) -> Result<Figure> {
+pub fn by_iperf3(seconds: u32) -> Result<SideResult> {
     let port = proc::free_port()?;
     let mut server = Command::new("iperf3");
     server.args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string(), "--forceflush"]);
@@ -146,26 +146,26 @@ pub fn by_iperf3(seconds: u32) -> Result<Figure> {
     client.args(["-c", "127.0.0.1", "-p", &port, "-C", CONGESTION, "-t", &seconds, "-J"]);
     let report: Value = serde_json::from_slice(&proc::capture_stdout(&mut client)?)?;
     let received = report.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
-    Ok(Figure { rate: received.context("iperf3's JSON")? / 8.0, cpu_ns_each: None })
+    Ok(SideResult { rate: received.context("iperf3's JSON")? / 8.0, cpu_ns_each: None })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Done;
+    use super::LoadResults;
 
     #[test]
     fn figures_come_out_of_the_line() {
         let line = br#"{"ops": 1000, "bytes": 4096000, "seconds": 2.0, "cpu_s": 1.0,
             "memory_before": 1000, "memory_after": 21000}"#;
-        let done = Done::read(line).unwrap();
+        let done = LoadResults::read(line).unwrap();
         let figure = done.figure();
         assert!((figure.rate - 2_048_000.0).abs() < 1e-6);
         assert!((figure.cpu_ns_each.unwrap() - 1e9 / 4_096_000.0).abs() < 1e-6);
         assert!((done.memory_per_client_bytes(10) - 2000.0).abs() < 1e-6);
         let line = br#"{"ops": 1000, "bytes": 0, "seconds": 2.0, "cpu_s": 1.0}"#;
-        let figure = Done::read(line).unwrap().figure();
+        let figure = LoadResults::read(line).unwrap().figure();
         assert!((figure.rate - 500.0).abs() < 1e-6);
         assert!((figure.cpu_ns_each.unwrap() - 1e6).abs() < 1e-6);
-        assert!(Done::read(br#"{"ops": 0, "bytes": 0, "seconds": 2, "cpu_s": 1}"#).is_err());
+        assert!(LoadResults::read(br#"{"ops": 0, "bytes": 0, "seconds": 2, "cpu_s": 1}"#).is_err());
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use super::Setting;
-use super::case::{self, Case, Figure, Rival, Row, Unit};
+use super::case::{self, Case, Rival, Row, SideResult, Unit};
 use super::fio::Job;
 use super::ours::{self, Reads};
 use crate::{noise, repo};
@@ -50,31 +50,35 @@ pub fn compare_null(setting: &Setting) -> Vec<Row> {
 /// System calls on a file in memory.
 pub fn compare_posix(setting: &Setting) -> Vec<Row> {
     let disk = Disk::in_memory();
-    let against = Against { backend: "posix", engine: "psync", depth: 1, direct: false };
-    let claim = Claim { name: "posix, 4 KiB random reads, tmpfs", rate: 1.1, cpu: None };
+    let against = ReadSettings { backend: "posix", engine: "psync", depth: 1, direct: false };
+    let claim = ComparisonClaim { name: "posix, 4 KiB random reads, tmpfs", rate: 1.1, cpu: None };
     compare(setting, &disk, &against, &claim)
 }
 
 /// io_uring, on a file in memory and on one on disk, bypassing the page cache.
 pub fn compare_uring(setting: &Setting) -> Vec<Row> {
     let depth = 32;
-    let memory = Against { backend: "uring", engine: URING, depth, direct: false };
+    let memory = ReadSettings { backend: "uring", engine: URING, depth, direct: false };
     let name = "uring, 4 KiB random reads, queue depth 32, tmpfs";
-    let mut rows =
-        compare(setting, &Disk::in_memory(), &memory, &Claim { name, rate: 1.0, cpu: Some(1.0) });
-    let disk = Against { direct: true, ..memory };
+    let mut rows = compare(
+        setting,
+        &Disk::in_memory(),
+        &memory,
+        &ComparisonClaim { name, rate: 1.0, cpu: Some(1.0) },
+    );
+    let disk = ReadSettings { direct: true, ..memory };
     let name = "uring, 4 KiB random reads, queue depth 32, disk, O_DIRECT";
     rows.extend(compare(
         setting,
         &Disk::on_disk(),
         &disk,
-        &Claim { name, rate: 1.0, cpu: Some(1.0) },
+        &ComparisonClaim { name, rate: 1.0, cpu: Some(1.0) },
     ));
     rows
 }
 
 /// How both sides read.
-struct Against {
+struct ReadSettings {
     backend: &'static str,
     engine: &'static str,
     depth: u32,
@@ -82,7 +86,7 @@ struct Against {
 }
 
 /// The claim of a comparison.
-struct Claim {
+struct ComparisonClaim {
     name: &'static str,
     rate: f64,
     cpu: Option<f64>,
@@ -114,7 +118,12 @@ impl Disk {
     }
 }
 
-fn compare(setting: &Setting, disk: &Result<Disk>, against: &Against, claim: &Claim) -> Vec<Row> {
+fn compare(
+    setting: &Setting,
+    disk: &Result<Disk>,
+    against: &ReadSettings,
+    claim: &ComparisonClaim,
+) -> Vec<Row> {
     let mut fastest = None;
     let rival = Rival {
         name: format!("fio {}", against.engine),
@@ -127,7 +136,7 @@ fn compare(setting: &Setting, disk: &Result<Disk>, against: &Against, claim: &Cl
         unit: Unit::Ops,
         ours: Box::new(|| {
             let target = &made(disk)?.folder.path().to_string_lossy();
-            let Against { backend, depth, direct, .. } = *against;
+            let ReadSettings { backend, depth, direct, .. } = *against;
             let reads = Reads { target, backend, depth, direct, seconds: setting.seconds };
             ours::random_reads(&reads, setting)
         }),
@@ -145,9 +154,9 @@ fn made(disk: &Result<Disk>) -> Result<&Disk> {
 fn measure_fio(
     setting: &Setting,
     disk: &Result<Disk>,
-    against: &Against,
-    fastest: &mut Option<Extra>,
-) -> Result<Figure> {
+    against: &ReadSettings,
+    fastest: &mut Option<FioOptions>,
+) -> Result<SideResult> {
     let file = &made(disk)?.file;
     let folder = setting.folder.path();
     // Chosen once: the best of two in every round would measure luck as well as speed.
@@ -159,12 +168,17 @@ fn measure_fio(
 }
 
 /// Options in addition to fio's plain ones.
-type Extra = &'static [&'static str];
+type FioOptions = &'static [&'static str];
 
 /// io_uring with everything it can register in advance, like ours.
-const REGISTERED: Extra = &["--registerfiles", "--fixedbufs"];
+const REGISTERED: FioOptions = &["--registerfiles", "--fixedbufs"];
 
-fn fio_job<'a>(setting: &Setting, file: &'a Path, against: &'a Against, extra: Extra) -> Job<'a> {
+fn fio_job<'a>(
+    setting: &Setting,
+    file: &'a Path,
+    against: &'a ReadSettings,
+    extra: FioOptions,
+) -> Job<'a> {
     Job {
         engine: against.engine,
         depth: against.depth,
@@ -177,7 +191,7 @@ fn fio_job<'a>(setting: &Setting, file: &'a Path, against: &'a Against, extra: E
 }
 
 /// Determines whether fio's io_uring is faster plain or registered.
-fn faster_of_fio(setting: &Setting, file: &Path, against: &Against) -> Result<Extra> {
+fn faster_of_fio(setting: &Setting, file: &Path, against: &ReadSettings) -> Result<FioOptions> {
     if against.engine != URING {
         return Ok(&[]);
     }

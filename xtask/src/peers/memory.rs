@@ -24,9 +24,9 @@ const INTERVAL: Duration = Duration::from_millis(20);
 pub fn compare_memory(setting: &Setting) -> Vec<Row> {
     let outcome = match peak_bytes(setting) {
         Ok(peak) => Ok(Outcome {
-            ours: Spread::of_one(peak),
-            peer: Spread::of_one(LIMIT_BYTES),
-            ratio: Spread::of_one(LIMIT_BYTES / peak),
+            ours: Spread::from_value(peak),
+            peer: Spread::from_value(LIMIT_BYTES),
+            ratio: Spread::from_value(LIMIT_BYTES / peak),
         }),
         Err(error) => Err(format!("{error:#}")),
     };

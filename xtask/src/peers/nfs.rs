@@ -8,7 +8,7 @@
 use anyhow::{Result, anyhow};
 
 use super::Setting;
-use super::case::{self, Case, Figure, Outcome, Rival, Row, Spread, Unit};
+use super::case::{self, Case, Outcome, Rival, Row, SideResult, Spread, Unit};
 use super::load::{self, CONGESTION, Load, MessageBytes};
 use super::ours::{self, OURS};
 use checks::ganesha::Ganesha;
@@ -45,15 +45,15 @@ fn running<T>(server: &Started<T>) -> Result<&T> {
     server.as_ref().map_err(|error| anyhow!("{error}"))
 }
 
-fn by_us(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<load::Done> {
+fn by_us(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<load::LoadResults> {
     load.by_us(&running(server)?.export, setting.seconds)
 }
 
-fn figure_by_us(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<Figure> {
+fn figure_by_us(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<SideResult> {
     Ok(by_us(server, load, setting)?.figure())
 }
 
-fn by_libnfs(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<Figure> {
+fn by_libnfs(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<SideResult> {
     Ok(load.by_libnfs(&running(server)?.export, setting.seconds)?.figure())
 }
 
@@ -249,9 +249,9 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
         }],
     };
     rows.extend(case::run(bare, setting.rounds));
-    let limit = Spread::of_one(CLIENT_BYTES_MAX);
+    let limit = Spread::from_value(CLIENT_BYTES_MAX);
     let ratios: Vec<_> = memory.iter().map(|bytes| CLIENT_BYTES_MAX / bytes.max(1.0)).collect();
-    let outcome = match (Spread::of(&memory), Spread::of(&ratios)) {
+    let outcome = match (Spread::from_values(&memory), Spread::from_values(&ratios)) {
         (Some(ours), Some(ratio)) => Ok(Outcome { ours, peer: limit, ratio }),
         _ => Err("no round was run".to_owned()),
     };
@@ -266,7 +266,7 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
     rows
 }
 
-fn figure_by_echo(load: &Load, setting: &Setting) -> Result<Figure> {
+fn figure_by_echo(load: &Load, setting: &Setting) -> Result<SideResult> {
     Ok(load::by_echo(load, GETATTR_BYTES, setting.seconds)?.figure())
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use super::Setting;
-use super::case::Figure;
+use super::case::SideResult;
 use crate::proc;
 use crate::repo::Profile;
 use checks::ours::{Ours, Run};
@@ -34,7 +34,7 @@ pub struct Reads<'a> {
 ///
 /// # Errors
 /// If the run fails, or its report has no such results.
-pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
+pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<SideResult> {
     let depth = reads.depth.to_string();
     let duration = format!("{}s", reads.seconds);
     #[rustfmt::skip]
@@ -57,7 +57,7 @@ pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
 ///
 /// # Errors
 /// Same as [`random_reads`].
-pub fn stream_read(target: &str, setting: &Setting) -> Result<Figure> {
+pub fn stream_read(target: &str, setting: &Setting) -> Result<SideResult> {
     #[rustfmt::skip]
     let flags = [
         "--workload", "stream", "--io-size", "1MiB", "--file-size", "1GiB",
@@ -75,7 +75,7 @@ pub fn bytes_of_pass(
     flags: &[&str],
     name: &str,
     setting: &Setting,
-) -> Result<Figure> {
+) -> Result<SideResult> {
     let pass = measure_pass(target, flags, name, setting)?;
     Ok(pass.figure(pass.bytes))
 }
@@ -84,7 +84,12 @@ pub fn bytes_of_pass(
 ///
 /// # Errors
 /// Same as [`random_reads`].
-pub fn ops_of_pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<Figure> {
+pub fn ops_of_pass(
+    target: &str,
+    flags: &[&str],
+    name: &str,
+    setting: &Setting,
+) -> Result<SideResult> {
     let pass = measure_pass(target, flags, name, setting)?;
     Ok(pass.figure(pass.ops))
 }
@@ -94,7 +99,11 @@ pub fn ops_of_pass(target: &str, flags: &[&str], name: &str, setting: &Setting) 
 ///
 /// # Errors
 /// Same as [`random_reads`].
-pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(Figure, Made)> {
+pub fn transactions(
+    target: &str,
+    flags: &[&str],
+    setting: &Setting,
+) -> Result<(SideResult, TransactionCounts)> {
     let passes = run_trial(target, flags, setting)?;
     let made = passes.iter().find(|pass| pass.name == "transactions");
     let made = made.context("the report has no transactions")?;
@@ -107,8 +116,8 @@ pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(
         cpu_ns += pass.client_cpu_ns;
     }
     ensure!(count > 0.0 && window_ns > 0.0, "no transaction was run");
-    let figure = Figure { rate: count * 1e9 / window_ns, cpu_ns_each: Some(cpu_ns / count) };
-    let made = Made {
+    let figure = SideResult { rate: count * 1e9 / window_ns, cpu_ns_each: Some(cpu_ns / count) };
+    let made = TransactionCounts {
         created: made.count_done("create"),
         removed: made.count_done("remove"),
         read: made.count_done("read_file"),
@@ -119,7 +128,7 @@ pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(
 
 /// Composition of the transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct TransactionCounts {
     /// Number of files created.
     pub created: u64,
     /// Number of files removed.
@@ -168,20 +177,20 @@ struct Trial {
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct ReportedRun {
     trials: Vec<Trial>,
 }
 
 #[derive(Deserialize)]
 struct Report {
-    runs: Vec<Part>,
+    runs: Vec<ReportedRun>,
 }
 
 impl Pass {
-    fn figure(&self, counted: f64) -> Figure {
+    fn figure(&self, counted: f64) -> SideResult {
         // A program that reports no CPU time has still used some.
         let cpu_ns_each = (self.client_cpu_ns > 0.0).then(|| self.client_cpu_ns / counted);
-        Figure { rate: counted * 1e9 / self.window_ns, cpu_ns_each }
+        SideResult { rate: counted * 1e9 / self.window_ns, cpu_ns_each }
     }
 }
 

@@ -16,8 +16,8 @@ use anyhow::{Result, bail, ensure};
 use tempfile::TempDir;
 
 use super::Setting;
-use super::case::{self, Case, Figure, Rival, Row, Unit};
-use super::ours::{self, Made};
+use super::case::{self, Case, Rival, Row, SideResult, Unit};
+use super::ours::{self, TransactionCounts};
 use super::workloads::AGREES;
 use crate::proc;
 
@@ -26,7 +26,7 @@ const FILES: &str = "1000";
 /// Number of transactions; their CPU time is far above a clock tick.
 const TRANSACTIONS: u32 = 100_000;
 
-impl Made {
+impl TransactionCounts {
     /// Checks that each half of the transactions is within the spread of a fair coin.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ pub fn compare_transactions(setting: &Setting) -> Vec<Row> {
     case::run(case, setting.rounds)
 }
 
-fn measure_ours(setting: &Setting) -> Result<Figure> {
+fn measure_ours(setting: &Setting) -> Result<SideResult> {
     let folder = TempDir::new_in("/dev/shm")?;
     let transactions = TRANSACTIONS.to_string();
     #[rustfmt::skip]
@@ -72,7 +72,7 @@ fn measure_ours(setting: &Setting) -> Result<Figure> {
     Ok(figure)
 }
 
-fn measure_postmark() -> Result<Figure> {
+fn measure_postmark() -> Result<SideResult> {
     let folder = TempDir::new_in("/dev/shm")?;
     let settings = folder.path().join("settings");
     fs::write(&settings, write_commands(&folder.path().join("pool")))?;
@@ -85,7 +85,7 @@ fn measure_postmark() -> Result<Figure> {
     let cpu_ns = proc::children_cpu_ns()? - before_ns;
     parse_report(&printed)?.check()?;
     let count = f64::from(TRANSACTIONS);
-    Ok(Figure { rate: count / taken.as_secs_f64(), cpu_ns_each: Some(cpu_ns as f64 / count) })
+    Ok(SideResult { rate: count / taken.as_secs_f64(), cpu_ns_each: Some(cpu_ns as f64 / count) })
 }
 
 /// Returns PostMark's commands: sizes and biases are its defaults.
@@ -98,7 +98,7 @@ fn write_commands(pool: &Path) -> String {
 }
 
 /// Parses the composition of the transactions.
-fn parse_report(printed: &str) -> Result<Made> {
+fn parse_report(printed: &str) -> Result<TransactionCounts> {
     let mixed = find_numbers(printed, "Mixed with transactions:", " files");
     let read = find_numbers(printed, "", " read (");
     let appended = find_numbers(printed, "", " appended (");
@@ -107,7 +107,7 @@ fn parse_report(printed: &str) -> Result<Made> {
     else {
         bail!("PostMark's report has changed:\n{printed}");
     };
-    Ok(Made { created, removed, read, appended })
+    Ok(TransactionCounts { created, removed, read, appended })
 }
 
 /// Returns the numbers between two texts, from all lines that have one.
@@ -123,7 +123,7 @@ fn find_numbers(printed: &str, before: &str, after: &str) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Made, parse_report};
+    use super::{TransactionCounts, parse_report};
 
     const PRINTED: &str = "Files:
         50946 created (6368 per second)
@@ -140,7 +140,8 @@ Data:
     #[test]
     fn parses_postmark_counts() {
         let found = parse_report(PRINTED).unwrap();
-        let wanted = Made { created: 49_946, removed: 50_054, read: 50_067, appended: 49_430 };
+        let wanted =
+            TransactionCounts { created: 49_946, removed: 50_054, read: 50_067, appended: 49_430 };
         assert_eq!(found, wanted);
         found.check().unwrap();
         assert!(parse_report("no report").is_err());
@@ -148,7 +149,8 @@ Data:
 
     #[test]
     fn detects_unfair_coin() {
-        let made = Made { created: 48_000, removed: 52_000, read: 50_000, appended: 50_000 };
+        let made =
+            TransactionCounts { created: 48_000, removed: 52_000, read: 50_000, appended: 50_000 };
         assert!(made.check().unwrap_err().to_string().contains("48000"));
     }
 }

@@ -26,7 +26,7 @@ pub fn head(setting: &Setting) -> String {
 /// Returns one row as a line of the table.
 pub fn line(row: &Row) -> String {
     let Row { claim, peer, unit, target, outcome } = row;
-    let ok = match (row.holds(), row.is_tie()) {
+    let ok = match (row.is_met(), row.is_tie()) {
         (true, _) => "yes",
         (false, true) => "tie",
         (false, false) => "NO",
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn formats_units_and_failures() {
         let outcome = Outcome {
-            ours: Spread::of_one(2_000_000.0),
-            peer: Spread::of_one(1_000_000.0),
-            ratio: Spread::of_one(2.0),
+            ours: Spread::from_value(2_000_000.0),
+            peer: Spread::from_value(1_000_000.0),
+            ratio: Spread::from_value(2.0),
         };
         let row = |outcome| Row {
             claim: "null".to_owned(),

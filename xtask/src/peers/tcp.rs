@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Setting;
-use super::case::{self, Case, Figure, Rival, Row, Unit};
+use super::case::{self, Case, Rival, Row, SideResult, Unit};
 use super::load::{self, CONGESTION};
 use super::ours::{self, OURS};
 use crate::proc::{self, Background};
@@ -118,7 +118,7 @@ impl Drop for OneProcessor {
 }
 
 /// Sends a message back and forth.
-fn by_qperf(seconds: u32) -> Result<Figure> {
+fn by_qperf(seconds: u32) -> Result<SideResult> {
     let port = proc::free_port()?;
     let mut server = Command::new("qperf");
     server.args(["-lp", &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
@@ -128,7 +128,7 @@ fn by_qperf(seconds: u32) -> Result<Figure> {
     client.args(["127.0.0.1", "-lp", &port.to_string(), "-t", &seconds.to_string()]);
     let text = proc::capture_text(client.args(["-uu", "-m", MESSAGE_BYTES, "tcp_lat"]))?;
     let way_ns = one_way_ns(&text).with_context(|| format!("qperf printed: {text}"))?;
-    Ok(Figure { rate: 1e9 / (2.0 * way_ns), cpu_ns_each: None })
+    Ok(SideResult { rate: 1e9 / (2.0 * way_ns), cpu_ns_each: None })
 }
 
 /// The latency printed by `qperf -uu`: one way, in nanoseconds.

@@ -14,14 +14,14 @@ use anyhow::Result;
 use tempfile::TempDir;
 
 use super::Setting;
-use super::case::{self, Case, Figure, Rival, Row, Unit};
+use super::case::{self, Case, Rival, Row, SideResult, Unit};
 use super::ours;
 
 /// Minimum ratio of results that agree: rounds on a shared machine differ by that much.
 pub(super) const AGREES: f64 = 0.9;
 
 /// One pass, and the tool that runs it next to us.
-struct Compared {
+struct ComparedPass {
     /// Our workload.
     ours: &'static str,
     /// The workload of the peer's adapter.
@@ -39,12 +39,12 @@ const fn compared(
     pass: &'static str,
     passes: &'static str,
     file_size: &'static str,
-) -> Compared {
+) -> ComparedPass {
     let ours = if matches!(peer.as_bytes(), b"bonnie++") { "bonnie" } else { "stream" };
-    Compared { ours, peer, pass, passes, file_size }
+    ComparedPass { ours, peer, pass, passes, file_size }
 }
 
-const COMPARED: [Compared; 9] = [
+const COMPARED: [ComparedPass; 9] = [
     compared("fio", "write", "write+read", "1GiB"),
     compared("fio", "read", "write+read", "1GiB"),
     compared("fio", "random_read", "write+random_read", "1GiB"),
@@ -65,8 +65,8 @@ pub fn compare_with(peer: &str, setting: &Setting) -> Vec<Row> {
         .collect()
 }
 
-fn compare_pass(compared: &Compared, setting: &Setting) -> Vec<Row> {
-    let Compared { ours, peer, pass, .. } = *compared;
+fn compare_pass(compared: &ComparedPass, setting: &Setting) -> Vec<Row> {
+    let ComparedPass { ours, peer, pass, .. } = *compared;
     let case = Case {
         name: format!("{pass} of {}, 64 KiB, tmpfs", compared.file_size),
         unit: Unit::Bytes,
@@ -84,10 +84,10 @@ fn compare_pass(compared: &Compared, setting: &Setting) -> Vec<Row> {
 /// Measures one side. iozone and bonnie++ write one buffer over and over, which stays in the cache;
 /// next to them we write zeros, which do, too. Random data, which can't be compressed on the way,
 /// costs more: see the row of fio.
-fn measure_side(compared: &Compared, workload: &str, setting: &Setting) -> Result<Figure> {
+fn measure_side(compared: &ComparedPass, workload: &str, setting: &Setting) -> Result<SideResult> {
     let folder = TempDir::new_in("/dev/shm")?;
     let target = folder.path().to_string_lossy();
-    let Compared { pass, passes, file_size, peer, .. } = *compared;
+    let ComparedPass { pass, passes, file_size, peer, .. } = *compared;
     #[rustfmt::skip]
     let mut flags = vec![
         "--workload", workload, "--passes", passes, "--file-size", file_size,

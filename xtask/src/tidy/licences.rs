@@ -14,10 +14,10 @@ const COPYLEFT: [&str; 10] =
 
 /// Checks each external package.
 pub fn check(packages: &[Package]) -> Vec<Finding> {
-    packages.iter().filter_map(one).collect()
+    packages.iter().filter_map(check_license).collect()
 }
 
-fn one(package: &Package) -> Option<Finding> {
+fn check_license(package: &Package) -> Option<Finding> {
     let place = format!("{} {}", package.name, package.version);
     match &package.license {
         Some(expression) if permits(expression) => None,
@@ -33,32 +33,32 @@ fn permits(expression: &str) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let tokens: Vec<&str> = spaced.split_whitespace().collect();
     let mut at = 0;
-    either(&tokens, &mut at)
+    parse_either(&tokens, &mut at)
 }
 
-fn either(tokens: &[&str], at: &mut usize) -> bool {
-    let mut permitted = both(tokens, at);
+fn parse_either(tokens: &[&str], at: &mut usize) -> bool {
+    let mut permitted = parse_both(tokens, at);
     while tokens.get(*at) == Some(&"OR") {
         *at += 1;
-        permitted |= both(tokens, at);
+        permitted |= parse_both(tokens, at);
     }
     permitted
 }
 
-fn both(tokens: &[&str], at: &mut usize) -> bool {
-    let mut permitted = term(tokens, at);
+fn parse_both(tokens: &[&str], at: &mut usize) -> bool {
+    let mut permitted = parse_term(tokens, at);
     while tokens.get(*at) == Some(&"AND") {
         *at += 1;
-        permitted &= term(tokens, at);
+        permitted &= parse_term(tokens, at);
     }
     permitted
 }
 
-fn term(tokens: &[&str], at: &mut usize) -> bool {
+fn parse_term(tokens: &[&str], at: &mut usize) -> bool {
     let Some(token) = tokens.get(*at) else { return false };
     *at += 1;
     if *token == "(" {
-        let permitted = either(tokens, at);
+        let permitted = parse_either(tokens, at);
         *at += 1;
         return permitted;
     }

@@ -4,11 +4,11 @@
 //! follows from the run), plus what was created, minus what was removed.
 
 use engine::target::Inventory;
-use fleet::Done;
+use fleet::KindTotals;
 use model::{CrossCheck, OpKind, Pass, PassResult, RunSpec, Share, Workload};
 use workload::{FileSet, Places};
 
-use super::{CrossCheckSources, cross_check, of};
+use super::{CrossCheckSources, count_kind, cross_check};
 
 const FILES: &str = "files in the working directory";
 const BYTES: &str = "total size of the files";
@@ -48,7 +48,7 @@ pub(super) fn cross_checks(
             cross_checks.push(cross_check(set_bytes, inventory.bytes, BYTES));
         }
         Pass::Create => {
-            let (created, bytes) = of(result, OpKind::Create);
+            let (created, bytes) = count_kind(result, OpKind::Create);
             cross_checks.push(cross_check(created, inventory.files, FILES));
             cross_checks.push(cross_check(bytes, inventory.bytes, BYTES));
         }
@@ -56,20 +56,20 @@ pub(super) fn cross_checks(
             cross_checks.push(cross_check(files, inventory.files, FILES));
         }
         Pass::Remove if spec.workload != Workload::Transactions => {
-            let left = files.saturating_sub(of(result, OpKind::Remove).0);
+            let left = files.saturating_sub(count_kind(result, OpKind::Remove).0);
             cross_checks.push(cross_check(left, inventory.files, FILES));
         }
         Pass::Remove if is_whole => cross_checks.push(cross_check(0, inventory.files, FILES)),
         Pass::Transactions => {
-            let created = files + of(result, OpKind::Create).0;
-            let left = created.saturating_sub(of(result, OpKind::Remove).0);
+            let created = files + count_kind(result, OpKind::Create).0;
+            let left = created.saturating_sub(count_kind(result, OpKind::Remove).0);
             cross_checks.push(cross_check(left, inventory.files, FILES));
         }
         Pass::Mkdir | Pass::RenameDirs | Pass::Rmdir => {
             let before = if result.pass == Pass::Mkdir { 0 } else { files };
             // Parent directories are created beforehand and no pass removes them.
-            let made = before + places(spec, share) + of(result, OpKind::Mkdir).0;
-            let left = made.saturating_sub(of(result, OpKind::Rmdir).0);
+            let made = before + places(spec, share) + count_kind(result, OpKind::Mkdir).0;
+            let left = made.saturating_sub(count_kind(result, OpKind::Rmdir).0);
             cross_checks.push(cross_check(left, inventory.directories, DIRECTORIES));
         }
         Pass::OpMix => cross_checks.extend(of_mix(spec, result, &sources.others, inventory)),
@@ -82,11 +82,11 @@ pub(super) fn cross_checks(
 fn of_mix(
     spec: &RunSpec,
     result: &PassResult,
-    others: &[Done],
+    others: &[KindTotals],
     inventory: Inventory,
 ) -> Vec<CrossCheck> {
     // The seed only affects file sizes, not the number of files.
-    let set = FileSet::of(spec, 0);
+    let set = FileSet::new(spec, 0);
     let created = sum_ops(result, others, OpKind::Create) + sum_ops(result, others, OpKind::Link);
     let files = (set.totals().0 + created).saturating_sub(sum_ops(result, others, OpKind::Remove));
     let directories = places(spec, Share::ALL)
@@ -102,8 +102,8 @@ fn of_mix(
 }
 
 /// Returns the number of ops of a kind over all agents.
-fn sum_ops(result: &PassResult, others: &[Done], kind: OpKind) -> u64 {
-    let mut ops = of(result, kind).0;
+fn sum_ops(result: &PassResult, others: &[KindTotals], kind: OpKind) -> u64 {
+    let mut ops = count_kind(result, kind).0;
     for other in others {
         if other.kind == kind {
             ops = ops.saturating_add(other.ops);
@@ -114,7 +114,7 @@ fn sum_ops(result: &PassResult, others: &[Done], kind: OpKind) -> u64 {
 
 /// Returns the number of parent directories created for a share, over all targets.
 fn places(spec: &RunSpec, share: Share) -> u64 {
-    let places = Places::of(spec);
+    let places = Places::new(spec);
     let mut made = 0;
     for place in 0..places.count() {
         // The root is the working directory itself, which is not counted.

@@ -5,10 +5,10 @@
 //! one call, the recorder must agree, too. Only NFSv4 attributes are excluded, because many
 //! operations carry them along.
 
-use engine::backend::{Calls, OperationKind, Tally};
+use engine::backend::{BackendCounts, Calls, OperationKind};
 use model::{CrossCheck, NfsVersion, OpKind, PassResult, RunSpec};
 
-use super::{bytes_of, cross_check, of};
+use super::{bytes_of, count_kind, cross_check};
 use crate::ServerCounts;
 
 /// Compares recorder and backend with the server. A failed op may have made some of its calls, so
@@ -16,7 +16,7 @@ use crate::ServerCounts;
 pub(super) fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
-    tally: &Tally,
+    tally: &BackendCounts,
     counts: &ServerCounts,
 ) -> Vec<CrossCheck> {
     if result.errors() > 0 {
@@ -37,13 +37,13 @@ pub(super) fn cross_checks(
     let version = spec.nfs().version;
     let recorded = recorded(spec, result, tally);
     for procedure in OperationKind::ALL.iter().copied() {
-        let served = counts.calls.of(procedure);
+        let served = counts.calls.get(procedure);
         let started = tally.calls.as_ref().map_or(0, |started| sum(started, version, procedure));
         if spec_knows(procedure, version) && started + served > 0 {
             let source = format!("{procedure} calls sent by the backend, counted by the server");
             cross_checks.push(cross_check(started, served, &source));
         }
-        let expected = recorded.of(procedure);
+        let expected = recorded.get(procedure);
         if is_one_to_one(spec, procedure) && expected + served > 0 {
             let source = format!("{procedure} calls counted by the server");
             cross_checks.push(cross_check(expected, served, &source));
@@ -74,7 +74,7 @@ fn sum(started: &Calls, version: NfsVersion, procedure: OperationKind) -> u64 {
     OperationKind::ALL
         .iter()
         .filter(|&&kind| counted_as(kind, version) == Some(procedure))
-        .map(|&kind| started.of(kind))
+        .map(|&kind| started.get(kind))
         .sum()
 }
 
@@ -101,18 +101,18 @@ fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind>
 }
 
 /// Returns the calls that the server must have received according to the recorder, by procedure.
-fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
+fn recorded(spec: &RunSpec, result: &PassResult, tally: &BackendCounts) -> Calls {
     let version = spec.nfs().version;
     let mut calls = Calls::default();
     // A sync is a COMMIT, except when the backend knows that there is nothing to commit.
-    let (syncs, _) = of(result, OpKind::Sync);
+    let (syncs, _) = count_kind(result, OpKind::Sync);
     calls.count(OperationKind::Commit, syncs.saturating_sub(tally.syncs_without_commit));
     // NFSv3 servers may lack READDIRPLUS; the client then uses READDIR.
     let lists_plainly = tally.calls.as_ref().is_some_and(|started| {
-        version == NfsVersion::V3 && started.of(OperationKind::ReaddirPlus) == 0
+        version == NfsVersion::V3 && started.get(OperationKind::ReaddirPlus) == 0
     });
     for kind in OpKind::ALL {
-        let (mut done, _) = of(result, *kind);
+        let (mut done, _) = count_kind(result, *kind);
         if *kind == OpKind::ReadFile {
             // Opening a delegated file takes neither an OPEN nor a CLOSE.
             done = done.saturating_sub(tally.delegated_opens);

@@ -8,7 +8,7 @@
 use lab::mounts::Mount;
 use model::{Interference, InterferenceSource, PassResult, RunSpec, Target};
 
-use super::processors::{COUNTED_NS_MIN, Waits, span_ns};
+use super::processors::{COUNTED_NS_MIN, SchedulingDelay, span_ns};
 use crate::processor_use::ProcessorUse;
 
 /// Returns what disturbed a pass; nothing if it was too short for the counters of the kernel.
@@ -24,7 +24,8 @@ pub fn interference(
     if span_ns < COUNTED_NS_MIN {
         return Interference::default();
     }
-    let waits = Waits::of(result, Some(used)).unwrap_or_else(|| Waits::none(spec, used));
+    let waits = SchedulingDelay::from_result(result, Some(used))
+        .unwrap_or_else(|| SchedulingDelay::none(spec, used));
     let is_file_here = matches!(spec.target, Target::Directory { .. });
     let is_on_storage = is_file_here && !mount.is_some_and(Mount::is_nfs);
     let goes_past_memory = !is_file_here || spec.direct;

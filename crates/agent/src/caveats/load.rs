@@ -6,7 +6,7 @@
 use lab::mounts::Mount;
 use model::units::three_digits;
 use model::{
-    Arrivals, Caveat, CaveatCode, Evidence, Fill, Keeps, OpKind, Pass, PassResult, RunSpec,
+    Arrivals, Caveat, CaveatCode, Evidence, Fill, KeptData, OpKind, Pass, PassResult, RunSpec,
 };
 
 use workload::opmix::call_shares;
@@ -46,7 +46,7 @@ struct ExpectedLoad {
 }
 
 impl ExpectedLoad {
-    fn of(spec: &RunSpec, result: &PassResult) -> Self {
+    fn new(spec: &RunSpec, result: &PassResult) -> Self {
         let workers = f64::from(spec.workers);
         // If the scheduled ops were counted, use that number, which involves no chance. Each worker
         // may have one op whose completion is not seen.
@@ -79,7 +79,7 @@ fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     if spec.load.rate_per_s == 0 || spec.workload.is_external() {
         return None;
     }
-    let load = ExpectedLoad::of(spec, result);
+    let load = ExpectedLoad::new(spec, result);
     let ExpectedLoad { span_s, scheduled, chance, late, carried_over, unanswered } = load;
     // An op that got an error as its answer was still served. Its failure is a separate caveat.
     let answered = result.ops().saturating_add(result.answered_errors());
@@ -183,10 +183,10 @@ fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
         Fill::Random => return None,
     };
     let path = match spec.target.row().keeps {
-        Keeps::Nothing(_) => return None,
+        KeptData::Nothing(_) => return None,
         // NFS has no call that reports whether the server compresses data.
-        Keeps::FilesOnServer => "the NFS server's file system may compress it".to_owned(),
-        Keeps::FilesHere => find_compression(mount?)?,
+        KeptData::FilesOnServer => "the NFS server's file system may compress it".to_owned(),
+        KeptData::FilesHere => find_compression(mount?)?,
     };
     Some(CaveatCode::Compressible.because(format!("{what}; {path}")))
 }

@@ -4,7 +4,7 @@
 //! bypassed if the loop device itself uses direct I/O. Comparing the counters of both devices shows
 //! what this cache delivered, although other programs that read the lower device can hide it.
 
-use lab::facts::loops::{Below, LoopDevice};
+use lab::facts::loops::{BackingStorage, LoopDevice};
 use lab::facts::memory::Memory;
 use model::units::{Size, three_digits};
 use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Telemetry};
@@ -55,18 +55,20 @@ impl<'a> LoopReads<'a> {
         let sectors = |name: &str| {
             // A `/` in a device name appears as `!` in sysfs.
             let name = name.replace('!', "/");
-            telemetry.risen(&format!("disk.{name}.read_bytes")) / SECTOR_BYTES
+            telemetry.increase(&format!("disk.{name}.read_bytes")) / SECTOR_BYTES
         };
         match &device.below {
-            Below::Memory(_) => Some(Self { device, delivered: sectors(&device.name), below: 0 }),
-            Below::Device(name) if device.is_buffered => {
+            BackingStorage::Memory(_) => {
+                Some(Self { device, delivered: sectors(&device.name), below: 0 })
+            }
+            BackingStorage::Device(name) if device.is_buffered => {
                 // Several loop devices of an array may be on one disk, which reads for all of them.
                 let shares_disk = |other: &&LoopDevice| other.below == device.below;
                 let beside = loops.iter().filter(shares_disk);
                 let delivered = beside.map(|device| sectors(&device.name)).sum();
                 Some(Self { device, delivered, below: sectors(name) })
             }
-            Below::Device(_) | Below::Unknown(_) => None,
+            BackingStorage::Device(_) | BackingStorage::Unknown(_) => None,
         }
     }
 
@@ -77,11 +79,11 @@ impl<'a> LoopReads<'a> {
     fn caveat(&self) -> Caveat {
         let Self { device: LoopDevice { name, backing_file, below, .. }, delivered, .. } = self;
         let evidence = match below {
-            Below::Memory(file_system) => format!(
+            BackingStorage::Memory(file_system) => format!(
                 "{name} delivered {delivered} sectors ({DISKSTATS}) of {backing_file}, which is on \
                  {file_system} and therefore in this host's memory"
             ),
-            Below::Device(disk) | Below::Unknown(disk) => format!(
+            BackingStorage::Device(disk) | BackingStorage::Unknown(disk) => format!(
                 "{name} delivered {delivered} sectors, but {disk} below it read only {} ({} %, \
                  minimum {:.0} %; {DISKSTATS}): the rest came from this host's page cache, which \
                  contains {backing_file}; `losetup --direct-io=on` bypasses it",
@@ -108,7 +110,7 @@ pub fn about_uncounted_loops(
         return None;
     }
     let (device, file_system) = loops.iter().find_map(|device| match &device.below {
-        Below::Unknown(file_system) if device.is_buffered => Some((device, file_system)),
+        BackingStorage::Unknown(file_system) if device.is_buffered => Some((device, file_system)),
         _ => None,
     })?;
     let LoopDevice { name, backing_file, .. } = device;

@@ -26,7 +26,7 @@ pub fn about_memory(
     if mount.counts_storage_reads() || mount.is_nfs() || read == 0 {
         return None;
     }
-    let host = HostReads::of(result.telemetry.first());
+    let host = HostReads::from_telemetry(result.telemetry.first());
     let is_too_little = |bytes: u64| evidence_of_cache(bytes, read, SOURCES).is_some();
     if !is_too_little(stored_bytes(sources)) || !is_too_little(host.network_bytes) {
         return None;
@@ -80,7 +80,7 @@ struct HostReads {
 }
 
 impl HostReads {
-    fn of(telemetry: Option<&Telemetry>) -> Self {
+    fn from_telemetry(telemetry: Option<&Telemetry>) -> Self {
         let Some(telemetry) = telemetry else { return Self::default() };
         let mut reads = Self { is_known: telemetry.times_ns.len() > 1, ..Self::default() };
         for metric in &telemetry.metrics {
@@ -95,7 +95,7 @@ impl HostReads {
             } else {
                 continue;
             };
-            *sum = sum.saturating_add(metric.risen());
+            *sum = sum.saturating_add(metric.increase());
         }
         reads
     }

@@ -46,8 +46,8 @@ pub(super) struct MountCounters<'a> {
 }
 
 impl MountCounters<'_> {
-    pub(crate) fn risen(&self, name: &str) -> u64 {
-        self.telemetry.risen(&format!("nfs.{}.{name}", self.point))
+    pub(crate) fn increase(&self, name: &str) -> u64 {
+        self.telemetry.increase(&format!("nfs.{}.{name}", self.point))
     }
 
     /// Sums a counter over all procedures. Its metrics are called `nfs.<mount
@@ -62,7 +62,7 @@ impl MountCounters<'_> {
                 && !procedure.is_empty()
                 && counter == name
             {
-                total = total.saturating_add(metric.risen());
+                total = total.saturating_add(metric.increase());
             }
         }
         total
@@ -76,7 +76,7 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
     let (evidence, data) = if result.pass == Pass::Stat {
         let mut requested = 0_u64;
         for procedure in ATTRIBUTE_PROCEDURES {
-            requested = requested.saturating_add(counters.risen(&format!("{procedure}.ops")));
+            requested = requested.saturating_add(counters.increase(&format!("{procedure}.ops")));
         }
         // One call may return the attributes of many files (READDIRPLUS), so only if there were no
         // calls at all is it certain that the cache answered.
@@ -90,7 +90,7 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         (evidence, Evidence::counts(requested, 1, "calls", source))
     } else if result.pass == Pass::GetXattr {
         // The client caches values that it has set or read; each missing one takes one call.
-        let requested = counters.risen("GETXATTR.ops");
+        let requested = counters.increase("GETXATTR.ops");
         let ops = result.ops();
         let data = evidence_of_cache(requested, ops, source)?;
         let evidence = format!(
@@ -100,7 +100,7 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         (evidence, data)
     } else {
         let read = read_bytes(result);
-        let wire = counters.risen("server_read_bytes");
+        let wire = counters.increase("server_read_bytes");
         let data = evidence_of_cache(wire, read, source)?;
         let evidence = format!(
             "the client read {} from the server (bytes of {source}), but {} were read in total",
@@ -115,9 +115,9 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
 /// Raises a caveat if calls of the kernel's client transferred less than requested.
 fn check_short_transfers(counters: &MountCounters<'_>) -> Option<Caveat> {
     let transfers = ShortTransfers {
-        calls: counters.risen("READ.ops").saturating_add(counters.risen("WRITE.ops")),
-        short_reads: counters.risen("short_reads"),
-        short_writes: counters.risen("short_writes"),
+        calls: counters.increase("READ.ops").saturating_add(counters.increase("WRITE.ops")),
+        short_reads: counters.increase("short_reads"),
+        short_writes: counters.increase("short_writes"),
         missing_bytes: 0,
     };
     about_short_transfers(&transfers, "/proc/self/mountstats")
@@ -140,8 +140,8 @@ fn check_localio(
         ("WRITE", "written to", "server_write_bytes", ["WRITE.ops", ""], "wsize"),
     ];
     directions.into_iter().find_map(|(call, verb, bytes, ops, size)| {
-        let bytes = counters.risen(bytes);
-        let calls = ops.iter().map(|name| counters.risen(name)).sum::<u64>();
+        let bytes = counters.increase(bytes);
+        let calls = ops.iter().map(|name| counters.increase(name)).sum::<u64>();
         // If the size is unknown, a call may have carried everything.
         let size_bytes = mount.option(size).and_then(|size| size.parse().ok()).unwrap_or(u64::MAX);
         let carried = calls.saturating_mul(size_bytes).min(bytes);

@@ -62,7 +62,7 @@ pub(super) fn shared_host(
     used: Option<&ProcessorUse>,
 ) -> Caveat {
     let mut evidence = server.to_owned();
-    if let Some(waits) = Waits::of(result, used)
+    if let Some(waits) = SchedulingDelay::from_result(result, used)
         && waits.share() > PROCESSOR_WAIT_SHARE_MAX
     {
         evidence = format!("{evidence}; {}", describe_wait(&waits, counted(used)));
@@ -99,17 +99,17 @@ fn check_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 /// Raises a caveat if a cgroup quota throttled the client, which is a limit of the client itself.
 fn check_quota(result: &PassResult) -> Option<Caveat> {
     let wait = result.scope.processor_wait?;
-    if wait.held_share() <= PROCESSOR_WAIT_SHARE_MAX {
+    if wait.throttled_share() <= PROCESSOR_WAIT_SHARE_MAX {
         return None;
     }
     let evidence = format!(
         "a cgroup quota throttled the client for {} of {} ({} %, limit {} %; cpu.stat)",
         Nanos(wait.held_ns),
         Nanos(wait.of_ns),
-        three_digits(wait.held_share() * 100.0),
+        three_digits(wait.throttled_share() * 100.0),
         PROCESSOR_WAIT_SHARE_MAX * 100.0,
     );
-    let data = Evidence::shares(wait.held_share(), PROCESSOR_WAIT_SHARE_MAX, "cpu.stat");
+    let data = Evidence::shares(wait.throttled_share(), PROCESSOR_WAIT_SHARE_MAX, "cpu.stat");
     Some(CaveatCode::ClientSaturated.because(evidence).with_data(data))
 }
 
@@ -122,9 +122,10 @@ fn check_contention(
     shares_host: bool,
 ) -> Option<Caveat> {
     let Some(used) = used else { return check_wait_alone(spec, result, shares_host) };
-    let shares = Shares::of(used)?;
+    let shares = CpuShares::from_usage(used)?;
     // Only a kernel without `schedstat` doesn't report how long workers waited.
-    let waits = Waits::of(result, Some(used)).unwrap_or_else(|| Waits::none(spec, used));
+    let waits = SchedulingDelay::from_result(result, Some(used))
+        .unwrap_or_else(|| SchedulingDelay::none(spec, used));
     let stolen = waits.share_of_stolen(used);
     if stolen > PROCESSOR_WAIT_SHARE_MAX {
         let source = "time taken from the workers by the hypervisor, /proc/stat";
@@ -158,7 +159,7 @@ fn check_contention(
 
 /// Raises a caveat about waiting workers if the kernel doesn't report who used the CPUs.
 fn check_wait_alone(spec: &RunSpec, result: &PassResult, shares_host: bool) -> Option<Caveat> {
-    let waits = Waits::of(result, None)?;
+    let waits = SchedulingDelay::from_result(result, None)?;
     let may_wait = may_use_all(spec) || shares_host;
     if waits.share() <= PROCESSOR_WAIT_SHARE_MAX || may_wait {
         return None;
@@ -169,7 +170,7 @@ fn check_wait_alone(spec: &RunSpec, result: &PassResult, shares_host: bool) -> O
 
 /// How long our threads were runnable but not running.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waits {
+pub(super) struct SchedulingDelay {
     /// Waiting time of the workers, or of the external program.
     ours: ProcessorWait,
     /// Waiting time of the threads of a server on this host. An op waits for both, one after the
@@ -180,8 +181,8 @@ pub(super) struct Waits {
     source: &'static str,
 }
 
-impl Waits {
-    pub(super) fn of(result: &PassResult, used: Option<&ProcessorUse>) -> Option<Self> {
+impl SchedulingDelay {
+    pub(super) fn from_result(result: &PassResult, used: Option<&ProcessorUse>) -> Option<Self> {
         let server = used.and_then(|used| used.server.as_ref());
         let server_ns = server.map_or(0, |server| server.waited_ns);
         if let Some(ours) = used.and_then(|used| used.program_wait) {
@@ -229,7 +230,7 @@ impl Waits {
 
 /// Shares of the CPUs that this process may use, by user.
 #[derive(Clone, Copy, Debug)]
-struct Shares {
+struct CpuShares {
     client: f64,
     server: f64,
     systems: f64,
@@ -238,9 +239,9 @@ struct Shares {
     stolen: f64,
 }
 
-impl Shares {
+impl CpuShares {
     /// Computes the shares, or returns `None` if the time was too short.
-    fn of(used: &ProcessorUse) -> Option<Self> {
+    fn from_usage(used: &ProcessorUse) -> Option<Self> {
         let all_ns = used.host.all_ns();
         if span_ns(used) < COUNTED_NS_MIN {
             return None;
@@ -262,16 +263,16 @@ pub(super) fn span_ns(used: &ProcessorUse) -> u64 {
 }
 
 /// Returns the CPU usage with its shares, if it was counted for long enough.
-fn counted(used: Option<&ProcessorUse>) -> Option<(&ProcessorUse, Shares)> {
+fn counted(used: Option<&ProcessorUse>) -> Option<(&ProcessorUse, CpuShares)> {
     let used = used?;
-    Some((used, Shares::of(used)?))
+    Some((used, CpuShares::from_usage(used)?))
 }
 
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> String {
+fn describe_wait(waits: &SchedulingDelay, counted: Option<(&ProcessorUse, CpuShares)>) -> String {
     let server_waited = match waits.server_ns {
         0 => String::new(),
         ns => format!(", and the server's threads for {}", Nanos(ns)),
@@ -326,14 +327,14 @@ mod tests {
 
     /// Shares of the time of two CPUs, by user.
     #[derive(Clone, Copy, Default)]
-    struct Plant {
+    struct CpuTimeShares {
         client: f64,
         server: Option<f64>,
         others: f64,
         stolen: f64,
     }
 
-    impl Plant {
+    impl CpuTimeShares {
         /// Returns the usage of two CPUs over one second.
         fn used(self) -> ProcessorUse {
             let time = |share: f64| (share * 2.0 * SECOND as f64) as u64;
@@ -412,7 +413,7 @@ mod tests {
     #[test]
     fn names_foreign_processes_for_every_target() {
         for spec in all_kinds() {
-            let busy = Plant { client: 0.18, others: 0.80, ..Plant::default() };
+            let busy = CpuTimeShares { client: 0.18, others: 0.80, ..CpuTimeShares::default() };
             let caveat = busy.caveat(&spec).unwrap();
             assert_eq!(caveat.code, CaveatCode::ProcessorContention);
             for words in ["the client had 18 %", "(cc1 80 %)", "the hypervisor 0 %"] {
@@ -425,11 +426,12 @@ mod tests {
     fn stays_silent_within_both_bounds() {
         for spec in all_kinds() {
             // Up to 10 % is allowed, both for others and for the time spent waiting.
-            let others = Plant { client: 0.5, others: 0.10, ..Plant::default() };
+            let others = CpuTimeShares { client: 0.5, others: 0.10, ..CpuTimeShares::default() };
             assert_eq!(others.code(&spec), None);
-            let others = Plant { client: 0.5, others: 0.101, ..Plant::default() };
+            let others = CpuTimeShares { client: 0.5, others: 0.101, ..CpuTimeShares::default() };
             assert_eq!(others.code(&spec), Some(CaveatCode::ProcessorContention));
-            let used = Plant { client: 0.1, others: 0.9, ..Plant::default() }.used();
+            let used =
+                CpuTimeShares { client: 0.1, others: 0.9, ..CpuTimeShares::default() }.used();
             let code = |waited_ns| {
                 raised(&spec, &waited(waited_ns), Some(&used)).map(|caveat| caveat.code)
             };
@@ -441,7 +443,7 @@ mod tests {
     #[test]
     fn own_limit_is_no_contention() {
         // The workers used both CPUs completely and waited for each other.
-        let own = Plant { client: 0.95, others: 0.03, ..Plant::default() };
+        let own = CpuTimeShares { client: 0.95, others: 0.03, ..CpuTimeShares::default() };
         assert_eq!(own.code(&directory(Workload::Stream)), Some(CaveatCode::ClientSaturated));
         // Using all CPUs is the purpose of these.
         assert_eq!(own.code(&directory(Workload::Fio)), None);
@@ -451,20 +453,21 @@ mod tests {
     #[test]
     fn counts_local_server_as_own() {
         let near = nfs("127.0.0.1", 1);
-        let shared = Plant { client: 0.40, server: Some(0.45), others: 0.03, stolen: 0.0 };
+        let shared = CpuTimeShares { client: 0.40, server: Some(0.45), others: 0.03, stolen: 0.0 };
         assert_eq!(shared.code(&near), None);
         let server = "the server is 127.0.0.1";
         let note = shared_host(server, &waited(SECOND / 4), Some(&shared.used()));
         assert_eq!(note.code, CaveatCode::SharedHost);
         insta::assert_snapshot!(note.evidence);
-        let hogged = Plant { client: 0.30, server: Some(0.30), others: 0.35, stolen: 0.0 };
+        let hogged = CpuTimeShares { client: 0.30, server: Some(0.30), others: 0.35, stolen: 0.0 };
         assert_eq!(hogged.code(&near), Some(CaveatCode::ProcessorContention));
     }
 
     #[test]
     fn programs_of_system_are_not_foreign() {
         let spec = directory(Workload::Stream);
-        let mut used = Plant { client: 0.40, others: 0.50, ..Plant::default() }.used();
+        let mut used =
+            CpuTimeShares { client: 0.40, others: 0.50, ..CpuTimeShares::default() }.used();
         used.systems_ns = used.others_ns() - SECOND / 10;
         assert_eq!(raised(&spec, &waited(SECOND / 4), Some(&used)), None);
         used.systems_ns -= SECOND / 5;
@@ -474,7 +477,7 @@ mod tests {
 
     #[test]
     fn time_that_the_server_waited_counts() {
-        let plant = Plant { client: 0.20, server: Some(0.20), others: 0.55, stolen: 0.0 };
+        let plant = CpuTimeShares { client: 0.20, server: Some(0.20), others: 0.55, stolen: 0.0 };
         let mut used = plant.used();
         let code = |used: &ProcessorUse| {
             let result = waited(SECOND / 20);
@@ -487,7 +490,8 @@ mod tests {
 
     #[test]
     fn attributes_wait_to_program() {
-        let mut used = Plant { client: 0.4, others: 0.5, ..Plant::default() }.used();
+        let mut used =
+            CpuTimeShares { client: 0.4, others: 0.5, ..CpuTimeShares::default() }.used();
         let spec = directory(Workload::Dd);
         let result = PassResult::new(Pass::Write);
         assert_eq!(raised(&spec, &result, Some(&used)), None);
@@ -501,16 +505,23 @@ mod tests {
     fn counts_stolen_time_as_contention() {
         for spec in all_kinds() {
             // A single worker on two CPUs was the only one to run, and lost 20 % of its time.
-            let used = Plant { client: 0.30, stolen: 0.10, ..Plant::default() }.used();
+            let used =
+                CpuTimeShares { client: 0.30, stolen: 0.10, ..CpuTimeShares::default() }.used();
             let caveat = raised(&spec, &waited(0), Some(&used)).unwrap();
             assert_eq!(caveat.code, CaveatCode::ProcessorContention);
             assert!(caveat.evidence.starts_with("the hypervisor took 20.0 %"), "{caveat:?}");
             assert!((caveat.data.unwrap().found - 20.0).abs() < 0.1);
             // Up to 10 % is allowed.
-            let used = Plant { client: 0.30, stolen: 0.05, ..Plant::default() }.used();
+            let used =
+                CpuTimeShares { client: 0.30, stolen: 0.05, ..CpuTimeShares::default() }.used();
             assert_eq!(raised(&spec, &waited(0), Some(&used)), None);
             // Most of it was taken from others.
-            let used = Plant { client: 0.10, others: 0.60, stolen: 0.20, ..Plant::default() };
+            let used = CpuTimeShares {
+                client: 0.10,
+                others: 0.60,
+                stolen: 0.20,
+                ..CpuTimeShares::default()
+            };
             assert_eq!(raised(&spec, &waited(0), Some(&used.used())), None);
         }
     }
@@ -520,7 +531,7 @@ mod tests {
         let mut held = waited(SECOND / 2);
         held.scope.processor_wait =
             Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: SECOND / 2, of_ns: SECOND });
-        let used = Plant { client: 0.1, others: 0.1, ..Plant::default() }.used();
+        let used = CpuTimeShares { client: 0.1, others: 0.1, ..CpuTimeShares::default() }.used();
         let caveat = raised(&nfs("192.0.2.1", 1), &held, Some(&used)).unwrap();
         assert_eq!(caveat.code, CaveatCode::ClientSaturated);
         insta::assert_snapshot!(caveat.evidence);
@@ -529,7 +540,8 @@ mod tests {
     #[test]
     fn short_passes_raise_no_caveat() {
         let far = nfs("192.0.2.1", 4);
-        let mut short = Plant { client: 0.3, others: 0.6, ..Plant::default() }.used();
+        let mut short =
+            CpuTimeShares { client: 0.3, others: 0.6, ..CpuTimeShares::default() }.used();
         let code = |used: &ProcessorUse| {
             raised(&far, &waited(SECOND / 4), Some(used)).map(|caveat| caveat.code)
         };

@@ -64,9 +64,9 @@ pub fn about_segments(
         return None;
     }
     let segments = if tcp.connections > 0 {
-        Segments::of_connections(tcp)
+        Segments::from_connections(tcp)
     } else {
-        Segments::of_host(result.telemetry.first()?)
+        Segments::from_host(result.telemetry.first()?)
     };
     segments.check_share().or_else(|| segments.check_held(result))
 }
@@ -86,7 +86,7 @@ struct Segments {
 }
 
 impl Segments {
-    fn of_connections(tcp: &TcpCounters) -> Self {
+    fn from_connections(tcp: &TcpCounters) -> Self {
         let plural = if tcp.connections == 1 { "" } else { "s" };
         let mut senders = format!("{} connection{plural} of this client", tcp.connections);
         if tcp.uncounted > 0 {
@@ -103,12 +103,12 @@ impl Segments {
         }
     }
 
-    fn of_host(telemetry: &Telemetry) -> Self {
+    fn from_host(telemetry: &Telemetry) -> Self {
         Self {
-            sent: telemetry.risen("tcp.segments_sent"),
-            retransmitted: telemetry.risen("tcp.segments_retransmitted"),
-            arrived_twice: telemetry.risen("tcp.segments_arrived_twice"),
-            out_of_order: telemetry.risen("tcp.segments_out_of_order"),
+            sent: telemetry.increase("tcp.segments_sent"),
+            retransmitted: telemetry.increase("tcp.segments_retransmitted"),
+            arrived_twice: telemetry.increase("tcp.segments_arrived_twice"),
+            out_of_order: telemetry.increase("tcp.segments_out_of_order"),
             connections: None,
             senders: "all connections of this host".to_owned(),
             sources: [
@@ -120,13 +120,13 @@ impl Segments {
     }
 
     /// Returns the number of retransmitted segments that had not arrived the first time.
-    fn again(&self) -> u64 {
+    fn count_lost(&self) -> u64 {
         self.retransmitted.saturating_sub(self.arrived_twice)
     }
 
     fn check_share(&self) -> Option<Caveat> {
         let Self { sent, arrived_twice, senders, sources: [source, twice_source, _], .. } = self;
-        let again = self.again();
+        let again = self.count_lost();
         let share = again as f64 / (*sent).max(1) as f64;
         if again <= SEGMENTS_AGAIN_MAX || share <= SEGMENTS_AGAIN_SHARE_MAX {
             return None;
@@ -144,7 +144,7 @@ impl Segments {
     /// Raises the caveat if lost segments explain much of the time that ops took.
     fn check_held(&self, result: &PassResult) -> Option<Caveat> {
         let held = self.held_ops(result);
-        if !held.matters() {
+        if !held.affects_result() {
             return None;
         }
         let Self { sent, arrived_twice, out_of_order, senders, sources, .. } = self;
@@ -153,7 +153,7 @@ impl Segments {
             "{senders} lost {} of {sent} segments ({source} minus {twice_source}); segments lost \
              by the server show as {out_of_order} that arrived out of order ({order_source}) and \
              {arrived_twice} that were retransmitted in vain ({twice_source}); {}",
-            self.again(),
+            self.count_lost(),
             held.describe(),
         );
         Some(CaveatCode::TcpRetransmits.because(evidence).with_data(held.evidence(source)))
@@ -169,13 +169,13 @@ impl Segments {
         let Some(connections) = self.connections else {
             // Other programs may have lost the segments. A mount has one connection unless
             // configured otherwise.
-            consider(HeldOps::timed_out(result, self.again() + traces, Some(1)));
+            consider(HeldOps::timed_out(result, self.count_lost() + traces, Some(1)));
             return held;
         };
         consider(HeldOps::timed_out(result, traces, Some(connections)));
         // Out-of-order segments don't prove a loss: in bulk transfers on loopback, CPUs reorder
         // some.
-        let lost = self.again();
+        let lost = self.count_lost();
         for (lost_min, excess_ns) in [(LOST_MIN, ANY_TIMER_NS), (HeldOps::TIMEOUTS_MIN, TIMEOUT_NS)]
         {
             if lost >= lost_min {

@@ -103,7 +103,7 @@ pub fn about_run(
     };
     let (stored, from) = if mount.is_nfs() {
         let counted = MountCounters { telemetry: run.telemetry?, point: &mount.mount_point };
-        let wire = counted.risen("server_read_bytes");
+        let wire = counted.increase("server_read_bytes");
         (wire, "from the server (bytes of /proc/self/mountstats)".to_owned())
     } else if mount.counts_storage_reads() {
         let from = format!("from storage (ru_inblock of wait4(2)) on {}", mount.file_system);

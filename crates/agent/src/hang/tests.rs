@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 
-use fleet::{Opening, Order, Report};
+use fleet::{HostPermissions, Order, Report};
 use model::Action;
 use model::action::TryPaths;
 
@@ -74,16 +74,16 @@ impl Drop for DeadMount {
 }
 
 fn is_mounted(point: &Path) -> bool {
-    lab::mounts::named(point).is_some()
+    lab::mounts::find_named(point).is_some()
 }
 
 fn is_root() -> bool {
     fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0\t")
 }
 
-fn watched(point: &Path, silence_ticks: Option<u64>, stop: &Arc<AtomicBool>) -> Watched {
+fn watched(point: &Path, silence_ticks: Option<u64>, stop: &Arc<AtomicBool>) -> HangWatch {
     let stop = Stop::new(Arc::clone(stop), Arc::default());
-    Watched { points: vec![point.to_owned()], has_answers: true, silence_ticks, stop }
+    HangWatch { points: vec![point.to_owned()], has_answers: true, silence_ticks, stop }
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn ends_wait_on_stop_request() {
 #[test]
 fn counts_only_unanswered_wait_as_silence() {
     let wait = |sleeps: u64| BTreeMap::from([(7, sleeps)]);
-    let mut silence = Silence::default();
+    let mut silence = WaitingThreads::default();
     // If no thread is waiting, rare replies don't matter.
     silence.count_unanswered(BTreeMap::new(), 5);
     silence.count_unanswered(BTreeMap::new(), 5);
@@ -145,11 +145,11 @@ fn restores_host_before_giving_up_agent() {
     let state = tempfile::tempdir().unwrap();
     let stop = Arc::default();
     let mut host = ThisHost::new(state.path(), &stop);
-    let opening = Opening { campaign: "hung-1".to_owned(), ..Opening::default() };
-    assert!(matches!(host.obey(Order::Open(opening)), Report::Opened));
+    let opening = HostPermissions { campaign: "hung-1".to_owned(), ..HostPermissions::default() };
+    assert!(matches!(host.execute_order(Order::Open(opening)), Report::Opened));
     // This change needs no root privileges, but is in the undo log like any other.
     let change = Action::TryPaths(TryPaths { peers: Vec::new(), bytes: 1_500 });
-    assert!(matches!(host.obey(Order::Apply(Box::new(change))), Report::Applied(_)));
+    assert!(matches!(host.execute_order(Order::Apply(Box::new(change))), Report::Applied(_)));
     let log = state.path().join("undo.jsonl");
     assert_ne!(fs::metadata(&log).unwrap().len(), 0);
     // Threads are still waiting after the time limit following the unmount.
@@ -157,12 +157,12 @@ fn restores_host_before_giving_up_agent() {
     *shared.watched() = Some(watched(Path::new("/no/mount"), Some(2), &stop));
     *shared.hung() = Some("no answer".to_owned());
     let give_up = |why: &str| why.clone_into(&mut GIVEN_UP.lock().unwrap());
-    let last_resort = LastResort { give_up, changes: host.changes() };
+    let last_resort = ForcedExit { give_up, changes: host.changes() };
     let removed_for = Some(RELEASE_TICKS - 2);
-    let mut silence = Silence { removed_for, ..Silence::default() };
-    look(&shared, &mut silence, Some(&last_resort));
+    let mut silence = WaitingThreads { removed_for, ..WaitingThreads::default() };
+    check_for_hang(&shared, &mut silence, Some(&last_resort));
     assert!(host.is_changed(), "the threads still have time");
-    look(&shared, &mut silence, Some(&last_resort));
+    check_for_hang(&shared, &mut silence, Some(&last_resort));
     insta::assert_snapshot!(
         GIVEN_UP.lock().unwrap(),
         @"no answer; what was changed on this host is undone"

@@ -3,22 +3,22 @@
 //! The order matters: the server's counters are read right after the pass, before taking the
 //! inventory of its directory, which in turn waits until all agents have finished.
 
-use engine::backend::{Recovered, Tally};
+use engine::backend::{BackendCounts, RecoveryWork};
 use engine::target::Inventory;
 use engine::worker::Ending;
-use engine::{InventoryScope, Measured};
-use fleet::{Assignment, Broken, Done, PassEnd, Report};
+use engine::{InventoryScope, MeasuredPass};
+use fleet::{Assignment, KindTotals, PassEnd, Report, TrialAbort};
 use lab::facts::memory::Memory;
 use model::soak::Recovery;
 use model::{Caveat, CaveatCode, Evidence, Fact, Pass, PassResult, RunSpec, Share};
 
-use super::{Trial, Worked, read_clocks};
+use super::{FinishedPass, Trial, read_clocks};
 use crate::accounting::{self, CrossCheckSources};
 use crate::sources::ReadSources;
 use crate::{ProcessorUse, caveats};
 
 /// What was observed on this host during a pass.
-struct Seen<'a> {
+struct PassObservations<'a> {
     /// Where reads came from, if the kernel doesn't attribute them to this process.
     sources: Option<&'a ReadSources>,
     /// CPU usage.
@@ -28,17 +28,17 @@ struct Seen<'a> {
 impl Trial<'_> {
     /// Compares the latest pass with all cross-check sources and raises its caveats. `others` is
     /// the work of other agents, if this agent does the accounting for all.
-    pub(crate) fn account(&mut self, others: &[Done]) -> Report {
+    pub(crate) fn account(&mut self, others: &[KindTotals]) -> Report {
         let Some(worked) = self.worked.take() else {
             return Report::Failed("no pass has run".to_owned());
         };
-        let Worked { pass, share, measured, mut facts, server, sources, processors } = worked;
-        let Measured { mut result, ending, tally, span, timeline } = measured;
+        let FinishedPass { pass, share, measured, mut facts, server, sources, processors } = worked;
+        let MeasuredPass { mut result, ending, tally, span, timeline } = measured;
         let spec = &self.assignment.spec;
         if self.external.is_some() {
             result.cross_checks =
                 accounting::cross_checks(spec, &result, &CrossCheckSources::default());
-            match self.left_behind(&result, &ending) {
+            match self.check_left_files(&result, &ending) {
                 Ok(cross_check) => result.cross_checks.extend(cross_check),
                 Err(error) => return Report::Failed(error.to_string()),
             }
@@ -64,21 +64,21 @@ impl Trial<'_> {
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
         }
         self.add_journal(&mut result, &tally);
-        let seen = Seen { sources: sources.as_ref(), processors: processors.as_ref() };
+        let seen = PassObservations { sources: sources.as_ref(), processors: processors.as_ref() };
         self.caveat(&mut result, share, &ending, &tally, &seen);
         let broken = broken(&result, &ending);
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }
 
     /// Adds the state of data written by a soak so far, and the client's recovery counts.
-    fn add_journal(&self, result: &mut PassResult, tally: &Tally) {
+    fn add_journal(&self, result: &mut PassResult, tally: &BackendCounts) {
         let Assignment { spec, share, .. } = &self.assignment;
         let Some(journal) = self.target.journal() else { return };
         if spec.soak.is_none() {
             return;
         }
         result.scope.kept = Some(journal.summarize(|file| share.owns(file, spec.workers)));
-        let Recovered { retransmissions, reconnects, replays, delays, resent_bytes } =
+        let RecoveryWork { retransmissions, reconnects, replays, delays, resent_bytes } =
             tally.recovered;
         result.scope.recovery =
             Some(Recovery { retransmissions, reconnects, replays, delays, resent_bytes });
@@ -122,8 +122,8 @@ impl Trial<'_> {
         result: &mut PassResult,
         share: Share,
         ending: &Ending,
-        tally: &Tally,
-        seen: &Seen<'_>,
+        tally: &BackendCounts,
+        seen: &PassObservations<'_>,
     ) {
         // This agent is only responsible for its part of the run.
         let in_pass = self.assignment.spec.in_pass(result.pass);
@@ -198,15 +198,15 @@ fn removed_but_open(pass: Pass, inventory: Option<Inventory>) -> Option<Fact> {
 }
 
 /// Returns why the trial cannot continue after a pass, or `None` if it can.
-fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
+fn broken(result: &PassResult, ending: &Ending) -> Option<TrialAbort> {
     let pass = result.pass.name();
     match ending {
         Ending::Complete => None,
-        Ending::Stopped => Some(Broken::Stopped),
-        Ending::Lost(reason) => Some(Broken::Failed(format!("{pass}: {reason}"))),
+        Ending::Stopped => Some(TrialAbort::Stopped),
+        Ending::Lost(reason) => Some(TrialAbort::Failed(format!("{pass}: {reason}"))),
         Ending::TooManyErrors => {
             let errors = caveats::errors_in_words(result);
-            Some(Broken::Failed(format!("{pass} aborted after {errors}")))
+            Some(TrialAbort::Failed(format!("{pass} aborted after {errors}")))
         }
     }
 }

@@ -277,7 +277,7 @@ fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, CrossCheckSources) {
         observe: &mut |_| (),
         client_cpu_ns: &|| 0,
     };
-    let target = TrialTarget::losing(3, config);
+    let target = TrialTarget::with_losses(3, config);
     let measured =
         measure(&target, spec, pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
     (measured.result, CrossCheckSources { tally: measured.tally, ..CrossCheckSources::default() })

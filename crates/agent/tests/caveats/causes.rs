@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agent::accounting::{self, CrossCheckSources};
 use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
-use fleet::Broken;
+use fleet::TrialAbort;
 use model::{
     BackendKind, CaveatCode, Durability, Evidence, NfsSettings, NfsVersion, Pass, RunSpec,
     Sampling, Share, Target, Workload,
@@ -54,8 +54,8 @@ fn ops_that_were_lost_are_missed() {
         share: Share::ALL,
         joins: false,
     };
-    assert_eq!(null_accounting(&TrialTarget::losing(1, config())), [CaveatCode::Accounting]);
-    assert_eq!(null_accounting(&TrialTarget::losing(u64::MAX, config())), []);
+    assert_eq!(null_accounting(&TrialTarget::with_losses(1, config())), [CaveatCode::Accounting]);
+    assert_eq!(null_accounting(&TrialTarget::with_losses(u64::MAX, config())), []);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn ends_pass_after_many_failures() {
         fs::remove_file(work.join(format!("f{file:08}"))).unwrap();
     }
     let many = agent.run(Pass::Stat);
-    let Some(Broken::Failed(reason)) = many.broken else { panic!("{:?}", many.broken) };
+    let Some(TrialAbort::Failed(reason)) = many.broken else { panic!("{:?}", many.broken) };
     insta::assert_snapshot!(
         reason,
         @"stat given up after 100 failed ops (100 x ENOENT on stat)"
@@ -184,7 +184,7 @@ fn a_stopped_pass_is_interrupted() {
     agent.begin(&spec);
     agent.stops_at_progress = true;
     let end = agent.run(Pass::Mix);
-    assert_eq!(end.broken, Some(Broken::Stopped));
+    assert_eq!(end.broken, Some(TrialAbort::Stopped));
     assert!(codes(&end).contains(&CaveatCode::Interrupted));
 }
 

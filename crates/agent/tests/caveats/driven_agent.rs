@@ -217,9 +217,9 @@ fn next_number() -> u32 {
 }
 
 /// Processes that take all the time they get.
-pub struct Hogs(Vec<Child>);
+pub struct BusyProcesses(Vec<Child>);
 
-impl Hogs {
+impl BusyProcesses {
     pub fn start() -> Self {
         let count = std::thread::available_parallelism().map_or(2, usize::from) * 4;
         let hog = || Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
@@ -227,7 +227,7 @@ impl Hogs {
     }
 }
 
-impl Drop for Hogs {
+impl Drop for BusyProcesses {
     fn drop(&mut self) {
         for hog in &mut self.0 {
             let _ = hog.kill();

@@ -14,7 +14,7 @@ const MIB: u64 = 1 << 20;
 
 /// Work of a pass on a mount: bytes read from the server and written to it, and calls.
 #[derive(Clone, Copy, Default)]
-struct Moved {
+struct MountTraffic {
     read_bytes: u64,
     written_bytes: u64,
     read_calls: u64,
@@ -24,7 +24,7 @@ struct Moved {
 }
 
 /// Returns the text of mountstats after a pass.
-fn after(before: &str, moved: Moved) -> String {
+fn after(before: &str, moved: MountTraffic) -> String {
     let mut text = String::new();
     for line in before.lines() {
         let row =
@@ -32,7 +32,7 @@ fn after(before: &str, moved: Moved) -> String {
         let (name, _) = line.split_once(':').unwrap_or_default();
         let line = match name.trim() {
             "bytes" => {
-                let Moved { read_bytes: read, written_bytes: written, .. } = moved;
+                let MountTraffic { read_bytes: read, written_bytes: written, .. } = moved;
                 format!("\tbytes:\t0 0 {read} {written} {read} {written} 0 0 ")
             }
             "READ" => format!("\tREAD: {}", row(moved.read_calls)),
@@ -64,12 +64,12 @@ fn caveats_if_requested(
     before: &str,
     after: &str,
 ) -> Vec<model::Caveat> {
-    let telemetry = vec![telemetry::of_mountstats(&[before, after])];
+    let telemetry = vec![telemetry::parse_mountstats(&[before, after])];
     let result = PassResult { pass, kinds: vec![op], telemetry, ..crate::figures::result() };
     about_mount(&result, Some(&recorded_mount()), localio)
 }
 
-fn codes_of_read(before: &str, moved: Moved) -> Vec<CaveatCode> {
+fn codes_of_read(before: &str, moved: MountTraffic) -> Vec<CaveatCode> {
     let found = caveats(Pass::Read, done(OpKind::Read, 16 * MIB), before, &after(before, moved));
     found.into_iter().map(|caveat| caveat.code).collect()
 }
@@ -77,7 +77,11 @@ fn codes_of_read(before: &str, moved: Moved) -> Vec<CaveatCode> {
 #[test]
 fn names_reads_and_writes_without_calls() {
     // Linux 6.12 counted no call at all with LOCALIO.
-    let local = Moved { read_bytes: 31_064_064, written_bytes: 19_791_872, ..Moved::default() };
+    let local = MountTraffic {
+        read_bytes: 31_064_064,
+        written_bytes: 19_791_872,
+        ..MountTraffic::default()
+    };
     for before in [V3, V4] {
         let found =
             caveats(Pass::Read, done(OpKind::Read, 16 * MIB), before, &after(before, local));
@@ -87,38 +91,38 @@ fn names_reads_and_writes_without_calls() {
         assert!(caveat.evidence.contains(" 0 READ calls"), "{caveat:?}");
         let data = Evidence::shares(0.0, 0.9, "/proc/self/mountstats");
         assert_eq!(caveat.data, Some(data));
-        let written = Moved { read_bytes: 0, ..local };
+        let written = MountTraffic { read_bytes: 0, ..local };
         let text = after(before, written);
         let found = caveats(Pass::Write, done(OpKind::Write, 16 * MIB), before, &text);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].evidence.contains(" 0 WRITE calls"), "{found:?}");
     }
     // The client detected that the server is on its host only after the first calls.
-    let late = Moved { read_bytes: 16 * MIB, read_calls: 50, ..Moved::default() };
+    let late = MountTraffic { read_bytes: 16 * MIB, read_calls: 50, ..MountTraffic::default() };
     assert_eq!(codes_of_read(V4, late), [CaveatCode::Localio]);
 }
 
 #[test]
 fn is_silent_about_data_in_calls() {
-    let wire = Moved {
+    let wire = MountTraffic {
         read_bytes: 16 * MIB,
         written_bytes: 16 * MIB,
         read_calls: 64,
         write_calls: 64,
-        ..Moved::default()
+        ..MountTraffic::default()
     };
-    let plus = Moved { read_calls: 0, read_plus_calls: 64, ..wire };
+    let plus = MountTraffic { read_calls: 0, read_plus_calls: 64, ..wire };
     for (before, moved) in [(V3, wire), (V4, wire), (V4, plus)] {
         assert_eq!(codes_of_read(before, moved), []);
     }
     // A read that the page cache answered brought nothing from the server.
-    assert_eq!(codes_of_read(V4, Moved::default()), [CaveatCode::Cached]);
+    assert_eq!(codes_of_read(V4, MountTraffic::default()), [CaveatCode::Cached]);
 }
 
 #[test]
 fn stays_silent_for_pnfs_layouts() {
     let flexfiles = V4.replace("pnfs=not configured", "pnfs=LAYOUT_FLEX_FILES");
-    let elsewhere = Moved { read_bytes: 16 * MIB, ..Moved::default() };
+    let elsewhere = MountTraffic { read_bytes: 16 * MIB, ..MountTraffic::default() };
     assert_eq!(codes_of_read(V4, elsewhere), [CaveatCode::Localio]);
     assert_eq!(codes_of_read(&flexfiles, elsewhere), []);
 }

@@ -1,7 +1,7 @@
 //! Caveats about loop devices, from counters of disks as they would be.
 
 use agent::caveats::{about_loops, about_uncounted_loops};
-use lab::facts::loops::{Below, LoopDevice};
+use lab::facts::loops::{BackingStorage, LoopDevice};
 use lab::facts::memory::Memory;
 use model::{Caveat, CaveatCode, Metric, MetricKind, OpKind, Pass, PassResult, RunSpec, Telemetry};
 
@@ -18,13 +18,13 @@ fn telemetry(sectors: &[(&str, u64)]) -> Telemetry {
     Telemetry { host: "client".to_owned(), times_ns: vec![0, 1], metrics: metrics.collect() }
 }
 
-fn device(name: &str, is_buffered: bool, below: Below) -> LoopDevice {
+fn device(name: &str, is_buffered: bool, below: BackingStorage) -> LoopDevice {
     let backing_file = format!("/srv/{name}.img");
     LoopDevice { name: name.to_owned(), backing_file, is_buffered, below }
 }
 
-fn on(name: &str) -> Below {
-    Below::Device(name.to_owned())
+fn on(name: &str) -> BackingStorage {
+    BackingStorage::Device(name.to_owned())
 }
 
 fn pass(pass: Pass, kind: OpKind, bytes: u64) -> PassResult {
@@ -78,7 +78,7 @@ fn adds_loop_devices_on_same_disk() {
 
 #[test]
 fn treats_file_in_tmpfs_as_memory() {
-    let loops = [device("loop0", false, Below::Memory("tmpfs".to_owned()))];
+    let loops = [device("loop0", false, BackingStorage::Memory("tmpfs".to_owned()))];
     let caveat = found(&loops, &[("loop0", 1_000), ("vda1", 9_000)]).unwrap();
     assert!(caveat.evidence.contains("which is on tmpfs"), "{}", caveat.evidence);
 }
@@ -100,9 +100,9 @@ fn notes_loop_devices_that_nothing_counts() {
     let spec = RunSpec { direct: true, ..stream(std::path::Path::new("/")) };
     let noted = |is_buffered, below, memory| {
         let loops = [device("loop0", is_buffered, below)];
-        about_uncounted_loops(&spec, &read(), &loops, Some(&Memory::of_host(memory)))
+        about_uncounted_loops(&spec, &read(), &loops, Some(&Memory::from_host(memory)))
     };
-    let overlay = || Below::Unknown("overlay".to_owned());
+    let overlay = || BackingStorage::Unknown("overlay".to_owned());
     let caveat = noted(true, overlay(), spec.set_bytes() + 1).unwrap();
     assert_eq!(caveat.code, CaveatCode::FitsMemory);
     assert!(caveat.evidence.contains("/srv/loop0.img on overlay"), "{caveat:?}");

@@ -65,7 +65,7 @@ fn raised(
     sources: Option<&ReadSources>,
 ) -> (&'static str, String) {
     let result = read_pass(counters);
-    let memory = Memory::of_host(MEMORY);
+    let memory = Memory::from_host(MEMORY);
     match about_memory(spec, &result, Some(&mount(file_system)), Some(&memory), sources) {
         Some(caveat) => (caveat.code.code(), caveat.evidence),
         None => ("", String::new()),

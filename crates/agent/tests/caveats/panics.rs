@@ -12,19 +12,19 @@ use model::{Pass, RunSpec, Workload};
 use crate::driven_agent::{DrivenAgent, stream};
 
 /// A clock that panics at the nth reading by a thread whose name has this prefix.
-struct Trap {
+struct PanickingClock {
     system: SystemClock,
     thread: &'static str,
     left: AtomicU32,
 }
 
-impl Trap {
+impl PanickingClock {
     fn for_thread(thread: &'static str, looks: u32) -> Arc<Self> {
         Arc::new(Self { system: SystemClock::new(), thread, left: AtomicU32::new(looks) })
     }
 }
 
-impl Clock for Trap {
+impl Clock for PanickingClock {
     fn now_ns(&self) -> u64 {
         if self.left.load(Relaxed) > 0
             && thread::current().name().is_some_and(|name| name.starts_with(self.thread))
@@ -69,7 +69,7 @@ fn stops_pass_after_worker_panic() {
     let directory = tempfile::tempdir().unwrap();
     // At its start, and in the middle of its work.
     for looks in [1, 200] {
-        let mut agent = DrivenAgent::on(Trap::for_thread("worker-1", looks));
+        let mut agent = DrivenAgent::on(PanickingClock::for_thread("worker-1", looks));
         let spec = endless(directory.path());
         agent.begin(&spec);
         let sentence = "worker 1 panicked: a planted bug at worker-1";
@@ -89,7 +89,7 @@ fn stops_pass_after_worker_panic() {
 fn survives_panicking_order() {
     let directory = tempfile::tempdir().unwrap();
     // The thread that reads telemetry has no name of ours; the agent's thread joins it.
-    let mut agent = DrivenAgent::on(Trap::for_thread("agent-of-test", 40));
+    let mut agent = DrivenAgent::on(PanickingClock::for_thread("agent-of-test", 40));
     let spec = RunSpec { duration_ms: 3_600_000, ..endless(directory.path()) };
     agent.begin(&spec);
     fails_of_a_panic(&agent.try_run(Pass::Mix), "panicked: a planted bug at agent-of-test");

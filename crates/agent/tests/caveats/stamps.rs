@@ -43,7 +43,7 @@ fn found(spec: &RunSpec, alter: impl FnOnce(&str)) -> Option<String> {
     alter(&work_name);
     let caveats = agent.run(spec.passes()[1]).result.caveats;
     let caveat = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch)?;
-    assert_eq!(Verdict::of(&caveats), Verdict::Invalid);
+    assert_eq!(Verdict::from_caveats(&caveats), Verdict::Invalid);
     Some(caveat.evidence.clone())
 }
 
@@ -219,7 +219,7 @@ fn accepts_writes_of_other_agent() {
     let mut rigs = [DrivenAgent::new(), DrivenAgent::new()];
     let work_name = format!(".dfsbench-two-agents-{}", std::process::id());
     for (agent, index) in rigs.iter_mut().zip(0..) {
-        agent.join(&spec, &work_name, Share::of(index, 2, spec.workers));
+        agent.join(&spec, &work_name, Share::for_agent(index, 2, spec.workers));
     }
     let ends = std::thread::scope(|scope| {
         let runs = rigs.each_mut().map(|agent| scope.spawn(move || agent.run_prepared(Pass::Mix)));

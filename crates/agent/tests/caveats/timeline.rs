@@ -15,7 +15,7 @@ use model::{
 use nfs_server::{BandwidthCap, CappedBytes, FaultPlan, Server, ServerConfig, ServiceTime};
 use stats::{Judged, judge};
 
-use crate::driven_agent::{DrivenAgent, Hogs, codes, evidence, nfs, server, stream};
+use crate::driven_agent::{BusyProcesses, DrivenAgent, codes, evidence, nfs, server, stream};
 use crate::figures::result;
 
 const SECOND: u64 = 1_000_000_000;
@@ -251,7 +251,7 @@ fn processors_that_others_take_are_missed() {
     for target in [on_directory.clone(), nfs(&server), confined, memory, null] {
         let spec = mix(target, 1_000, Load::default());
         agent.begin(&spec);
-        let hogs = Hogs::start();
+        let hogs = BusyProcesses::start();
         let PassResult { caveats, scope, .. } = agent.run(Pass::Mix).result;
         drop(hogs);
         agent.end();

@@ -10,14 +10,14 @@ mod driven_agent;
 
 use std::path::Path;
 
-use fleet::{Broken, PassEnd, Report};
+use fleet::{PassEnd, Report, TrialAbort};
 use model::work::Command;
 use model::{
     BackendKind, CaveatCode, Durability, Impossible, NfsTarget, OpKind, Pass, RunSpec, Target,
     Workload,
 };
 
-use driven_agent::{DrivenAgent, Hogs, codes, evidence, stream};
+use driven_agent::{BusyProcesses, DrivenAgent, codes, evidence, stream};
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
@@ -40,7 +40,7 @@ fn tool(path: &Path, workload: Workload, passes: &[Pass]) -> RunSpec {
 
 /// The reason why the trial of an app could not continue.
 fn reason(end: &PassEnd) -> &str {
-    let Some(Broken::Failed(reason)) = &end.broken else { panic!("{:?}", end.broken) };
+    let Some(TrialAbort::Failed(reason)) = &end.broken else { panic!("{:?}", end.broken) };
     reason
 }
 
@@ -249,7 +249,7 @@ fn reports_contention_beside_programs() {
     iozone.file_size_bytes = 512 << 20;
     iozone.io_size_bytes = 4 << 10;
     bonnie.file_size_bytes = 32 << 20;
-    let _hogs = Hogs::start();
+    let _hogs = BusyProcesses::start();
     for spec in [fio, dd, iozone, bonnie] {
         // A program may exit before the kernel has counted enough ticks.
         let stated = (0..5).find_map(|_| {

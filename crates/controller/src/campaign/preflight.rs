@@ -24,7 +24,7 @@ impl CampaignRunner<'_> {
             return Ok(());
         }
         let mut first = reason.map(ControllerError::Unusable);
-        for (number, spec) in uses_from_here(self.plan).into_iter().enumerate() {
+        for (number, spec) in distinct_local_uses(self.plan).into_iter().enumerate() {
             match self.check_target(spec, number + 1)? {
                 None => return Ok(()),
                 Some(why) => _ = first.get_or_insert(unusable(spec, why)),
@@ -40,7 +40,7 @@ impl CampaignRunner<'_> {
     /// If a target cannot be used; contains the reason.
     pub fn preflight_all(&mut self) -> Result<(), ControllerError> {
         self.preflight()?;
-        for (number, spec) in uses_from_here(self.plan).into_iter().enumerate() {
+        for (number, spec) in distinct_local_uses(self.plan).into_iter().enumerate() {
             if let Some(why) = self.check_target(spec, number + 1)? {
                 return Err(self.or_interrupted(unusable(spec, why)));
             }
@@ -56,7 +56,7 @@ impl CampaignRunner<'_> {
             if spec.impossible().is_some() {
                 continue;
             }
-            match self.hosts.reach(lab) {
+            match self.hosts.connect_hosts(lab) {
                 Ok(()) => return true,
                 Err(why) => _ = reason.get_or_insert(why),
             }
@@ -82,7 +82,7 @@ fn unusable(spec: &RunSpec, why: String) -> ControllerError {
 }
 
 /// Returns one run for each distinct way in which a target is used from this host.
-fn uses_from_here(plan: &Plan) -> Vec<&RunSpec> {
+fn distinct_local_uses(plan: &Plan) -> Vec<&RunSpec> {
     // Runs without data transfer need less of a target, so skip them if others move data.
     let any_moves_data = plan.runs.iter().any(|spec| moves_data(spec.workload));
     let mut uses: Vec<&RunSpec> = Vec::new();

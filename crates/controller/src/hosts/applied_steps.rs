@@ -6,7 +6,7 @@
 use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, Fresh, LabStep, RunSpec};
 
 /// A step that was applied, and its outcome.
-pub(crate) struct Applied {
+pub(crate) struct AppliedStep {
     pub(crate) step: LabStep,
     /// Settings in effect since then.
     pub(crate) effective: EffectiveSettings,
@@ -15,7 +15,7 @@ pub(crate) struct Applied {
 /// The applied steps, oldest first.
 #[derive(Default)]
 pub(crate) struct AppliedSteps {
-    pub(crate) steps: Vec<Applied>,
+    pub(crate) steps: Vec<AppliedStep>,
     /// The run that the hosts were last set up for.
     last_run: Option<RunSpec>,
 }
@@ -36,7 +36,7 @@ impl AppliedSteps {
     }
 
     /// Returns the steps without their outcomes.
-    pub(crate) fn bare(&self) -> Vec<LabStep> {
+    pub(crate) fn to_steps(&self) -> Vec<LabStep> {
         self.steps.iter().map(|applied| applied.step.clone()).collect()
     }
 
@@ -61,7 +61,7 @@ impl AppliedSteps {
     /// Returns the settings in effect, scoped to their hosts.
     pub(crate) fn facts(&self) -> Vec<Fact> {
         let mut facts = Vec::new();
-        for Applied { step, effective } in &self.steps {
+        for AppliedStep { step, effective } in &self.steps {
             facts.extend(on_host(&step.host, effective.facts.clone()));
         }
         facts
@@ -70,7 +70,7 @@ impl AppliedSteps {
     /// Returns a sentence for each setting that differs from what was requested.
     pub(crate) fn differences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
-        for Applied { step, effective } in &self.steps {
+        for AppliedStep { step, effective } in &self.steps {
             for Difference { name, requested, found, source } in &effective.differences {
                 let host = &step.host;
                 sentences.push(format!(

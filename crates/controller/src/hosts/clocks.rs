@@ -58,7 +58,7 @@ impl Hosts<'_> {
     /// Records a sample of a host's clocks.
     pub(crate) fn note_clock(&mut self, host: &str, sample: Sample) {
         let drift = self.clocks.entry(host.to_owned()).or_insert_with(|| Drift::begin(sample));
-        drift.go_on(sample);
+        drift.add_sample(sample);
     }
 
     /// Returns the drift of a host's clock, taking a new sample if the last one is too old.
@@ -86,7 +86,7 @@ impl Hosts<'_> {
         loop {
             let sent = self.read();
             let there = self.ask(host, request::clock())?;
-            let is_enough = exchanges.add(Sample::of(sent, there, self.read()));
+            let is_enough = exchanges.add(Sample::new(sent, there, self.read()));
             if is_enough && let Some(best) = exchanges.best() {
                 return Ok(best);
             }

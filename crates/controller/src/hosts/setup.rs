@@ -22,14 +22,14 @@ use crate::hosts::applied_steps::{Applied, AppliedSteps};
 /// # Errors
 /// If a step cannot be applied or undone, or `stop` is set; the error is a sentence. If a step
 /// fails, everything is undone as far as possible.
-pub(crate) fn bring_to(
+pub(crate) fn apply_wanted(
     applied: &mut AppliedSteps,
     hosts: &mut Hosts<'_>,
     wanted: &[LabStep],
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    applied.steps.retain(|applied| hosts.lost(&applied.step.host).is_none());
-    let (is_kept, _) = reusable_steps(&applied.bare(), wanted);
+    applied.steps.retain(|applied| hosts.loss_reason(&applied.step.host).is_none());
+    let (is_kept, _) = reusable_steps(&applied.to_steps(), wanted);
     // On each host, the kept steps were applied before the others, whatever their order relative to
     // other hosts. So moving the others to the end doesn't change the order on any host.
     let mut kept = Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn apply_missing(
     wanted: &[LabStep],
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    let (_, is_there) = reusable_steps(&applied.bare(), wanted);
+    let (_, is_there) = reusable_steps(&applied.to_steps(), wanted);
     let missing: Vec<_> = wanted
         .iter()
         .enumerate()
@@ -80,7 +80,7 @@ pub(crate) fn apply_missing(
         }
         apply(applied, hosts, batch)?;
     }
-    sort_as(applied, wanted);
+    sort_like(applied, wanted);
     Ok(())
 }
 
@@ -101,9 +101,9 @@ pub(crate) fn apply_after_power_loss(
     for step in served.iter().filter(|step| step.host == *host).skip(from) {
         let action = after_power_loss(lab, &step.action);
         let effective = hosts.ask(host, request::apply(action))?;
-        applied.steps.push(Applied { step: step.clone(), effective });
+        applied.steps.push(AppliedStep { step: step.clone(), effective });
     }
-    sort_as(applied, wanted);
+    sort_like(applied, wanted);
     Ok(())
 }
 
@@ -120,7 +120,7 @@ fn apply(
     let mut refused = Vec::new();
     for (step, answer) in batch.iter().zip(hosts.ask_each(requests)) {
         match answer {
-            Ok(effective) => applied.steps.push(Applied { step: (*step).clone(), effective }),
+            Ok(effective) => applied.steps.push(AppliedStep { step: (*step).clone(), effective }),
             Err(why) => refused.push(why),
         }
     }
@@ -128,8 +128,8 @@ fn apply(
 }
 
 /// Sorts the applied steps as in `wanted`. The order on each host is already the same.
-fn sort_as(applied: &mut AppliedSteps, wanted: &[LabStep]) {
-    let mut of_hosts: BTreeMap<String, VecDeque<Applied>> = BTreeMap::new();
+fn sort_like(applied: &mut AppliedSteps, wanted: &[LabStep]) {
+    let mut of_hosts: BTreeMap<String, VecDeque<AppliedStep>> = BTreeMap::new();
     for applied in applied.steps.drain(..) {
         of_hosts.entry(applied.step.host.clone()).or_default().push_back(applied);
     }
@@ -153,7 +153,7 @@ pub(crate) fn undo_to(
         let top = count_on_top(&applied.steps[kept..]);
         let mut batch = applied.steps.split_off(applied.steps.len() - top);
         // The agent of a lost host undoes its steps on its own.
-        batch.retain(|applied| hosts.lost(&applied.step.host).is_none());
+        batch.retain(|applied| hosts.loss_reason(&applied.step.host).is_none());
         let requests: Vec<_> = batch
             .iter()
             .map(|applied| (applied.step.host.as_str(), request::undo_last()))
@@ -183,7 +183,7 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
         let mut names = Vec::with_capacity(top);
         for applied in applied.steps.split_off(applied.steps.len() - top).into_iter().rev() {
             let host = applied.step.host;
-            if hosts.lost(&host).is_none() && !stuck.contains(&host) {
+            if hosts.loss_reason(&host).is_none() && !stuck.contains(&host) {
                 names.push(host);
             }
         }
@@ -220,7 +220,7 @@ impl Hosts<'_> {
 }
 
 /// Returns how many steps, counted from the last, can be undone at the same time.
-fn count_on_top(applied: &[Applied]) -> usize {
+fn count_on_top(applied: &[AppliedStep]) -> usize {
     let steps: Vec<_> = applied.iter().rev().map(|one| &one.step).collect();
     count_at_once(&steps)
 }

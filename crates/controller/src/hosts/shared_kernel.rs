@@ -73,12 +73,12 @@ mod tests {
     #[test]
     fn groups_hosts_by_kernel() {
         let mut spec = RunSpec::null(Workload::Stream);
-        spec.placement.hosts = ["a", "b", "a:2", "c", "d"].map(Host::here).to_vec();
+        spec.placement.hosts = ["a", "b", "a:2", "c", "d"].map(Host::local).to_vec();
         let apart = [("a", "1"), ("b", "2"), ("c", "3")];
         assert_eq!(evidence(&spec, &apart), None);
         let shared = [("a", "1"), ("b", "2"), ("a:2", "1"), ("c", "2"), ("d", "1")];
         let few = evidence(&spec, &shared).unwrap();
-        let hosts: Vec<Host> = (1..=20).map(|n| Host::here(format!("h{n:02}"))).collect();
+        let hosts: Vec<Host> = (1..=20).map(|n| Host::local(format!("h{n:02}"))).collect();
         let all = hosts.iter().map(|host| (host.name.clone(), "1".to_owned())).collect();
         spec.placement.hosts = hosts;
         let many = check(&spec, &all).unwrap().evidence;
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn names_server_sharing_client_kernel() {
         let mut spec = RunSpec::null(Workload::Stream);
-        spec.lab = Some(Box::new(LabSpec::new(Host::here("s"), Host::here("c"))));
+        spec.lab = Some(Box::new(LabSpec::new(Host::local("s"), Host::local("c"))));
         let same = [("s", "1"), ("c", "1")];
         insta::assert_snapshot!(
             evidence(&spec, &same).unwrap(),

@@ -38,12 +38,12 @@ pub(super) struct RecordContent {
     /// The stored campaign that the process resumed.
     #[serde(default)]
     pub resumes: Option<i64>,
-    pub targets: Vec<Worked>,
+    pub targets: Vec<WorkedTarget>,
 }
 
 /// A target on which the process works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Worked {
+pub(super) struct WorkedTarget {
     pub target: Target,
     /// SSH destinations of the hosts that see it; empty for the local host.
     pub hosts: Vec<String>,
@@ -52,7 +52,7 @@ pub(super) struct Worked {
     pub tree: Option<String>,
 }
 
-impl Worked {
+impl WorkedTarget {
     pub(super) fn new(mut target: Target, hosts: Vec<String>, tree: Option<String>) -> Self {
         // Made absolute, since `clean` may run in another folder. On other hosts, relative paths
         // have another base.

@@ -115,7 +115,7 @@ fn default_overrides(defaults: CurveDefaults, raw: &RawPlan, runs: &[RunSpec]) -
         CurveDefaults::Field => (TIMES, "0"),
         CurveDefaults::Quick => (TIMES_QUICK, CLIENTS_QUICK),
     };
-    let on_nfs = runs.iter().any(|run| run.backend.can(Ability::SpeakNfs));
+    let on_nfs = runs.iter().any(|run| run.backend.has_ability(Ability::SpeakNfs));
     let wanted = [
         (Setting::Warmup, warmup, true),
         (Setting::Duration, duration, true),

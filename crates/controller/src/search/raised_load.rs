@@ -94,7 +94,7 @@ impl<'a> RaisedLoad<'a> {
                 search.note_bad(load);
             }
         }
-        search.good().map_or(first, |load| load as u32)
+        search.heaviest_good().map_or(first, |load| load as u32)
     }
 
     /// Returns the plan with a load.
@@ -132,7 +132,7 @@ fn find_raised(
     let mut workers = 1;
     for run in &plan.runs {
         with_hosts += usize::from(!run.placement.hosts.is_empty());
-        emulated &= run.backend.can(Ability::SpeakNfs);
+        emulated &= run.backend.has_ability(Ability::SpeakNfs);
         offered &= Setting::Rate.has_workload(run.workload);
         workers = workers.max(run.all_workers());
     }

@@ -7,7 +7,7 @@
 use model::soak::{Disturbance, FaultKind};
 use model::{Host, LabSpec, RunSpec, Target};
 use plan::fault::PlannedFault;
-use plan::{Located, Place, PlanError, RawPlan};
+use plan::{Located, PlanError, PlanPosition, RawPlan};
 
 use super::format_ms;
 
@@ -19,7 +19,7 @@ pub struct PlannedDisturbances {
 
 /// Length of a soak and of each of its segments.
 #[derive(Clone, Copy)]
-pub struct Lengths {
+pub struct SoakLengths {
     /// Length of a segment, in milliseconds.
     pub segment_ms: u64,
     /// Length of the soak, in milliseconds.
@@ -47,7 +47,7 @@ pub fn take_timed_faults(
         };
         let [at_ms, lasts_ms] = [at_ns, lasts_ns].map(|ns| ns / 1_000_000);
         let value = Disturbance { fault, host: None, at_ms, lasts_ms, by_ms: 0 };
-        timed.push(Located { value, place: Place::Whole });
+        timed.push(Located { value, place: PlanPosition::Whole });
         false
     });
     for text in texts {
@@ -71,7 +71,7 @@ impl PlannedDisturbances {
         timed: Vec<Located<Disturbance>>,
         raw: &RawPlan,
         default: Vec<Located<Disturbance>>,
-        lengths: Lengths,
+        lengths: SoakLengths,
     ) -> Result<Self, PlanError> {
         let mut all = match texts {
             [] if !raw.disturbances.is_empty() => raw.disturbances.clone(),
@@ -127,8 +127,8 @@ impl PlannedDisturbances {
     }
 
     /// Checks that a disturbance is over before its segment ends and the next disturbance begins.
-    fn fits(&self, number: usize, one: &Disturbance, lengths: Lengths) -> Result<(), Refusal> {
-        let Lengths { segment_ms, duration_ms } = lengths;
+    fn fits(&self, number: usize, one: &Disturbance, lengths: SoakLengths) -> Result<(), Refusal> {
+        let SoakLengths { segment_ms, duration_ms } = lengths;
         if one.at_ms >= duration_ms {
             let what = format!("the soak lasts only {}", format_ms(duration_ms));
             return Err((what, "choose an earlier time or a longer --duration"));
@@ -154,7 +154,7 @@ impl PlannedDisturbances {
 /// Returns the default disturbances of the in-memory server: a restart after a third of the first
 /// segment, and a stall after a third of the second.
 pub(super) fn default_of_embedded(
-    Lengths { segment_ms, duration_ms }: Lengths,
+    SoakLengths { segment_ms, duration_ms }: SoakLengths,
 ) -> Vec<Located<Disturbance>> {
     let stall_at_ms = if duration_ms >= 2 * segment_ms {
         segment_ms + segment_ms / 3
@@ -168,7 +168,7 @@ pub(super) fn default_of_embedded(
     let mut disturbances = Vec::new();
     for (fault, at_ms, lasts_ms) in faults {
         let value = Disturbance { fault, host: None, at_ms, lasts_ms, by_ms: 0 };
-        disturbances.push(Located { value, place: Place::Whole });
+        disturbances.push(Located { value, place: PlanPosition::Whole });
     }
     disturbances
 }

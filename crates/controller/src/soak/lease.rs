@@ -27,7 +27,7 @@ pub fn fits_job(
     now_unix_ms: u64,
     read_variable: &ReadVariable<'_>,
 ) -> Result<(), ControllerError> {
-    let Some((left_ms, source)) = left_ms(now_unix_ms, read_variable) else { return Ok(()) };
+    let Some((left_ms, source)) = remaining_ms(now_unix_ms, read_variable) else { return Ok(()) };
     let takes_ms = soak.duration_ms / 100 * (100 + BESIDES_PERCENT);
     if takes_ms <= left_ms {
         return Ok(());
@@ -42,7 +42,7 @@ pub fn fits_job(
 }
 
 /// Returns the remaining time of the job in milliseconds, and the source of this number.
-fn left_ms(now_unix_ms: u64, read_variable: &ReadVariable<'_>) -> Option<(u64, &'static str)> {
+fn remaining_ms(now_unix_ms: u64, read_variable: &ReadVariable<'_>) -> Option<(u64, &'static str)> {
     if let Some(text) = read_variable("SLURM_JOB_END_TIME") {
         let ends_s = text.trim().parse::<u64>().ok()?;
         let left_ms = ends_s.saturating_mul(1_000).saturating_sub(now_unix_ms);

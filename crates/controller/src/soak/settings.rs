@@ -10,7 +10,7 @@ use model::units::parse_time_ns;
 use plan::{Located, Plan, RawPlan};
 use workload::journal::JOURNAL_BLOCKS_MAX;
 
-use super::disturbances::{Lengths, PlannedDisturbances, default_of_embedded};
+use super::disturbances::{PlannedDisturbances, SoakLengths, default_of_embedded};
 use super::format_ms;
 use crate::ControllerError;
 
@@ -75,7 +75,7 @@ pub fn read_soak(
             duration_ms.div_ceil(whole)
         )));
     }
-    let lengths = Lengths { segment_ms, duration_ms };
+    let lengths = SoakLengths { segment_ms, duration_ms };
     let default = if request.is_embedded { default_of_embedded(lengths) } else { Vec::new() };
     let planned = PlannedDisturbances::read(request.disturb, timed, raw, default, lengths)?;
     let disturbances = planned.disturbances();

@@ -10,7 +10,7 @@ mod rounds;
 use std::ops::Range;
 
 use fleet::clock::{Exchanges, Sample};
-use fleet::{Answer, Begun, Order, Report, Request, request};
+use fleet::{AnswerReader, Order, Report, Request, TrialSetup, request};
 use model::{Host, LabSpec, RunSpec, Share};
 
 use crate::error::TrialError;
@@ -76,14 +76,14 @@ pub(crate) type HandleReport<'h> = dyn FnMut(&mut Hosts<'_>, usize, Report) -> O
 
 impl<'s> AgentGroup<'s> {
     /// Creates the group for a run. None of its agents has a trial yet.
-    pub(crate) fn of(spec: &'s RunSpec) -> Self {
+    pub(crate) fn new(spec: &'s RunSpec) -> Self {
         let agents = spec.agents();
         let mut members = Vec::new();
         for index in 0..agents {
             members.push(Member {
                 // Without client hosts, the only agent is the one in this process.
                 host: spec.client_hosts().get(index as usize).map(|host| host.name.clone()),
-                share: Share::of(index, agents, spec.all_workers()),
+                share: Share::for_agent(index, agents, spec.all_workers()),
                 state: State::Away,
                 is_maker: index == 0,
             });
@@ -157,7 +157,7 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         hosts: &mut Hosts<'_>,
         index: usize,
-        answer: &Answer<T>,
+        answer: &AnswerReader<T>,
         report: Report,
     ) -> Result<T, TrialError> {
         let member = &mut self.members[index];
@@ -241,7 +241,7 @@ impl<'s> AgentGroup<'s> {
         let mut answers: Vec<Option<Report>> = Vec::with_capacity(who.len());
         answers.resize_with(who.len(), || None);
         let mut missing = who.len();
-        let mut rounds = Rounds::of(self, hosts, who.clone());
+        let mut rounds = Rounds::new(self, hosts, who.clone());
         while missing > 0 {
             let round = rounds.next(hosts);
             let mut is_quiet = true;
@@ -321,7 +321,7 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         hosts: &mut Hosts<'_>,
         clients: &[Host],
-        begin: impl Fn(Share) -> Request<Begun>,
+        begin: impl Fn(Share) -> Request<TrialSetup>,
     ) -> Result<(), TrialError> {
         while let Some(Killed { index, member }) = self.killed.pop() {
             let host = clients.iter().find(|host| Some(&host.name) == member.host.as_ref());
@@ -417,7 +417,7 @@ impl<'s> AgentGroup<'s> {
                 other => return Some(other),
             };
             let received = hosts.read();
-            if exchanges[index].add(Sample::of(sent[index], there, received)) {
+            if exchanges[index].add(Sample::new(sent[index], there, received)) {
                 return Some(report);
             }
             sent[index] = received;

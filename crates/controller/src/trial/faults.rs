@@ -13,7 +13,7 @@ use model::soak::{Disturbance, FaultEvent, FaultKind};
 use model::{Action, Fact, LabSpec, LabStep, Pass, RunSpec, action};
 
 use crate::hosts::applied_steps::on_host;
-use crate::hosts::{Disturbed, Hosts};
+use crate::hosts::{DisturbanceAnswer, Hosts};
 
 /// A fault that has not begun yet.
 struct Scheduled {
@@ -69,7 +69,7 @@ enum Phase {
 
 impl<'a> FaultSchedule<'a> {
     /// Returns the faults of a pass in one segment.
-    pub(crate) fn of(
+    pub(crate) fn new(
         spec: &RunSpec,
         pass: Pass,
         segment: u32,
@@ -130,7 +130,7 @@ impl<'a> FaultSchedule<'a> {
         while let Some(host) = self.first_awaited() {
             let answer = match hosts.await_disturbed(&host) {
                 Ok(answer) => answer,
-                Err(why) => Disturbed { host, at_ns: self.started_ns, answer: Err(why) },
+                Err(why) => DisturbanceAnswer { host, at_ns: self.started_ns, answer: Err(why) },
             };
             self.take_answer(answer);
             // A fault that had only been sent has begun by now; revert it at once.
@@ -235,7 +235,7 @@ impl<'a> FaultSchedule<'a> {
 
     /// Handles one answer. It belongs to the last order sent to its host, since a host has at most
     /// one pending. An answer that nobody waits for is dropped.
-    fn take_answer(&mut self, Disturbed { host, at_ns, answer }: Disturbed) {
+    fn take_answer(&mut self, DisturbanceAnswer { host, at_ns, answer }: DisturbanceAnswer) {
         let mut awaited = None;
         for (at, open) in self.open.iter().enumerate() {
             if let Phase::Sent(other) | Phase::Reverting(other) = &open.phase

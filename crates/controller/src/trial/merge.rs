@@ -6,12 +6,12 @@
 //! is pure: it sends no requests.
 
 use fleet::clock::Mapping;
-use fleet::{Broken, PassEnd};
+use fleet::{PassEnd, TrialAbort};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CrossCheck, Fact, HostResult, IntervalSample, Kept, KindResult, Offered,
-    PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp, Work,
-    WorkingSet,
+    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, HostResult, IntervalSample, KindResult,
+    OfferedLoad, PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp,
+    Work, WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
@@ -19,7 +19,7 @@ use stats::host_balance;
 use crate::hosts::applied_steps::on_host;
 
 /// The result of one agent for a pass.
-pub(crate) struct Part {
+pub(crate) struct AgentPass {
     /// Host name.
     pub(crate) host: String,
     /// Number of workers.
@@ -30,7 +30,7 @@ pub(crate) struct Part {
     pub(crate) clock: Mapping,
 }
 
-impl Part {
+impl AgentPass {
     /// Returns the agent's span in the controller's time.
     fn span(&self) -> Span {
         let own = &self.end.span;
@@ -92,12 +92,12 @@ fn share_of(from: u64, to: u64, passed_ns: u64, span_ns: u64) -> u64 {
 /// `round_trip_ns` is the longest round trip to any agent.
 pub(crate) fn merge(
     spec: &RunSpec,
-    mut parts: Vec<Part>,
+    mut parts: Vec<AgentPass>,
     planned_ns: u64,
     round_trip_ns: u64,
 ) -> PassEnd {
     let spans: Vec<_> = parts.iter().map(Part::span).collect();
-    let span = enclose(&spans);
+    let span = enclosing_span(&spans);
     let pass = parts.first().map_or(Pass::Read, |first| first.end.result.pass);
     let mut result = PassResult {
         window_ns: span.last_end_ns.saturating_sub(span.first_start_ns),
@@ -127,7 +127,7 @@ pub(crate) fn merge(
     let facts = take_facts(&mut parts);
     add_up(&mut result, parts);
     add_caveats(spec, &mut result, round_trip_ns);
-    if result.errors() > 0 || matches!(broken, Some(Broken::Failed(_))) {
+    if result.errors() > 0 || matches!(broken, Some(TrialAbort::Failed(_))) {
         // A recovery on one host doesn't make the pass of all hosts whole.
         result.caveats.retain(|caveat| caveat.code != CaveatCode::Recovered);
     }
@@ -135,7 +135,7 @@ pub(crate) fn merge(
 }
 
 /// Returns the smallest span that contains all others, with the last start and the first end.
-fn enclose(spans: &[Span]) -> Span {
+fn enclosing_span(spans: &[Span]) -> Span {
     let mut all = spans.first().copied().unwrap_or_default();
     for span in spans {
         all.first_start_ns = all.first_start_ns.min(span.first_start_ns);
@@ -146,7 +146,7 @@ fn enclose(spans: &[Span]) -> Span {
     all
 }
 
-fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostResult {
+fn host_result(part: &AgentPass, own: Span, planned_ns: u64, common: Work) -> HostResult {
     let result = &part.end.result;
     HostResult {
         host: part.host.clone(),
@@ -160,17 +160,17 @@ fn host_result(part: &Part, own: Span, planned_ns: u64, common: Work) -> HostRes
         end_ns: own.last_end_ns.wrapping_sub(planned_ns).cast_signed(),
         error_ns: part.clock.error_ns(),
         cpu_ns: result.client_cpu_ns,
-        times: ClientTimes::of(&result.service_time()),
-        response_times: ClientTimes::of(&result.response_time()),
+        times: ClientTimes::from_histogram(&result.service_time()),
+        response_times: ClientTimes::from_histogram(&result.response_time()),
     }
 }
 
 /// Adds the counts of all parts.
-fn add_up(result: &mut PassResult, parts: Vec<Part>) {
+fn add_up(result: &mut PassResult, parts: Vec<AgentPass>) {
     // The number of bytes read from storage is only known if every host counts them. A partial sum
     // would suggest that the other hosts read from their caches.
     result.storage_read_bytes = Some(0);
-    for Part { host, end, .. } in parts {
+    for AgentPass { host, end, .. } in parts {
         let part = end.result;
         result.storage_read_bytes = match (result.storage_read_bytes, part.storage_read_bytes) {
             (Some(all), Some(more)) => Some(all.saturating_add(more)),
@@ -221,7 +221,7 @@ fn add_cross_checks(all: &mut Vec<CrossCheck>, more: Vec<CrossCheck>) {
 }
 
 /// Merges the scopes of all hosts, such as offered load and touched files.
-fn merge_scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
+fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
     let mut all = Scope { common: Some(common), ..Scope::default() };
     let Some((first, others)) = parts.split_first() else { return all };
     let first = &first.end.result.scope;
@@ -245,7 +245,7 @@ fn merge_scopes(parts: &[Part], pass: Pass, common: Work) -> Scope {
         add_known(&mut all.offered, more.offered, add_offered);
         add_known(&mut all.stalls, more.stalls, add_stalls);
         add_known(&mut all.recovery, more.recovery, Recovery::add);
-        add_known(&mut all.kept, more.kept.as_ref(), Kept::add);
+        add_known(&mut all.kept, more.kept.as_ref(), DataCheck::add);
         add_known(&mut all.processor_wait, more.processor_wait, ProcessorWait::add);
         all.slots = all.slots.saturating_add(more.slots);
         all.interference.merge(&more.interference);
@@ -269,7 +269,7 @@ fn add_working_set(all: &mut WorkingSet, more: WorkingSet) {
     all.unit_bytes = all.unit_bytes.max(unit_bytes);
 }
 
-fn add_offered(all: &mut Offered, more: Offered) {
+fn add_offered(all: &mut OfferedLoad, more: OfferedLoad) {
     all.scheduled_ops = all.scheduled_ops.saturating_add(more.scheduled_ops);
     all.span_ns = all.span_ns.max(more.span_ns);
     all.late_ops = all.late_ops.saturating_add(more.late_ops);
@@ -285,7 +285,7 @@ fn add_stalls(all: &mut Stalls, more: Stalls) {
 }
 
 /// Takes the facts of all agents, scoped to their hosts.
-fn take_facts(parts: &mut [Part]) -> Vec<Fact> {
+fn take_facts(parts: &mut [AgentPass]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for part in parts {
         facts.extend(on_host(&part.host, std::mem::take(&mut part.end.facts)));
@@ -294,14 +294,14 @@ fn take_facts(parts: &mut [Part]) -> Vec<Fact> {
 }
 
 /// Returns why the pass is broken. A failure takes precedence over having been stopped.
-fn merge_broken(parts: &[Part]) -> Option<Broken> {
+fn merge_broken(parts: &[AgentPass]) -> Option<TrialAbort> {
     let mut broken = None;
     for part in parts {
         match &part.end.broken {
-            Some(Broken::Failed(why)) => {
-                return Some(Broken::Failed(format!("host {}: {why}", part.host)));
+            Some(TrialAbort::Failed(why)) => {
+                return Some(TrialAbort::Failed(format!("host {}: {why}", part.host)));
             }
-            Some(Broken::Stopped) => broken = Some(Broken::Stopped),
+            Some(TrialAbort::Stopped) => broken = Some(TrialAbort::Stopped),
             None => {}
         }
     }
@@ -310,7 +310,7 @@ fn merge_broken(parts: &[Part]) -> Option<Broken> {
 
 /// Returns the caveats of all agents. A caveat raised by all of them appears once without a host;
 /// others get the name of their host.
-fn merge_caveats(parts: &[Part]) -> Vec<Caveat> {
+fn merge_caveats(parts: &[AgentPass]) -> Vec<Caveat> {
     let mut caveats: Vec<Caveat> = Vec::new();
     for part in parts {
         for caveat in &part.end.result.caveats {
@@ -333,7 +333,7 @@ fn merge_caveats(parts: &[Part]) -> Vec<Caveat> {
 
 /// Adds the caveats that only the merged result can show.
 fn add_caveats(spec: &RunSpec, result: &mut PassResult, round_trip_ns: u64) {
-    if !spec.stands_idle(result.pass) {
+    if !spec.has_idle_workers(result.pass) {
         result.caveats.extend(result.unsynchronised(spec.all_workers()));
     }
     result.caveats.extend(host_balance::skewed(&result.hosts, round_trip_ns));

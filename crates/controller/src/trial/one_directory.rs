@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use fleet::Begun;
+use fleet::TrialSetup;
 
 /// Mount options that affect measurements, spelled as in mountinfo. Options that naturally differ
 /// between hosts (addresses) or kernels (options that only newer ones print) are left out.
@@ -45,7 +45,7 @@ const OPTIONS: [&str; 24] = [
 ///
 /// # Errors
 /// If other hosts see a different directory or a different mount; the error names them.
-pub(crate) fn check(hosts: &[&str], begun: &[Begun]) -> Result<(), String> {
+pub(crate) fn check(hosts: &[&str], begun: &[TrialSetup]) -> Result<(), String> {
     let (Some(first), [made, others @ ..]) = (hosts.first(), begun) else { return Ok(()) };
     let path = fact(made, "path");
     let apart: Vec<_> = hosts
@@ -86,7 +86,7 @@ struct Difference {
 }
 
 /// Returns the first property in which the other host's mount differs.
-fn first_difference(first: &Begun, other: &Begun) -> Option<Difference> {
+fn first_difference(first: &TrialSetup, other: &TrialSetup) -> Option<Difference> {
     let file_systems = [fact(first, "file system"), fact(other, "file system")];
     if file_systems[0] != file_systems[1] {
         let [on_first, on_other] = file_systems.map(str::to_owned);
@@ -109,7 +109,7 @@ fn first_difference(first: &Begun, other: &Begun) -> Option<Difference> {
 }
 
 /// Returns the options of a mount by name. Flags have an empty value.
-fn options(begun: &Begun) -> BTreeMap<&str, &str> {
+fn options(begun: &TrialSetup) -> BTreeMap<&str, &str> {
     let mut options = BTreeMap::new();
     for word in fact(begun, "mount options").split(',') {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
@@ -119,7 +119,7 @@ fn options(begun: &Begun) -> BTreeMap<&str, &str> {
 }
 
 /// Describes a directory's mount, for messages.
-fn describe_mount(begun: &Begun) -> String {
+fn describe_mount(begun: &TrialSetup) -> String {
     match (fact(begun, "file system"), fact(begun, "device")) {
         ("", _) => "mount unknown".to_owned(),
         (file_system, device) => format!("{file_system} `{device}`"),
@@ -127,7 +127,7 @@ fn describe_mount(begun: &Begun) -> String {
 }
 
 /// Returns a fact of the target, or an empty string if it is unknown.
-fn fact<'b>(begun: &'b Begun, name: &str) -> &'b str {
+fn fact<'b>(begun: &'b TrialSetup, name: &str) -> &'b str {
     begun.facts.iter().find(|fact| fact.name == name).map_or("", |fact| &fact.value)
 }
 
@@ -139,7 +139,7 @@ mod tests {
 
     const NFS: &str = "rw,relatime,vers=4.2,rsize=1048576,hard,clientaddr=10.0.0.";
 
-    fn begun(made_directory: bool, mount: [&str; 3]) -> Begun {
+    fn begun(made_directory: bool, mount: [&str; 3]) -> TrialSetup {
         let [file_system, device, options] = mount;
         let facts = [
             ("path", "/mnt/data"),
@@ -148,7 +148,7 @@ mod tests {
             ("mount options", options),
         ];
         let facts = facts.map(|(name, value)| Fact::new("target", name, value, "test")).to_vec();
-        Begun { facts, made_directory }
+        TrialSetup { facts, made_directory }
     }
 
     #[test]

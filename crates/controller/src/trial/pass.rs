@@ -8,7 +8,7 @@
 use std::sync::atomic::AtomicBool;
 
 use fleet::clock::{FRESH_NS, Mapping, Sample};
-use fleet::{Done, Order, PassEnd, Report, request};
+use fleet::{KindTotals, Order, PassEnd, Report, request};
 use model::{Fact, IntervalSample, Pass, RunSpec};
 
 use crate::Event;
@@ -16,7 +16,7 @@ use crate::error::TrialError;
 use crate::hosts::Hosts;
 use crate::trial::agent_group::AgentGroup;
 use crate::trial::faults::FaultSchedule;
-use crate::trial::merge::{Part, merge};
+use crate::trial::merge::{AgentPass, merge};
 use crate::trial::system_counts::{self, Counts};
 use crate::trial::{server_telemetry, setup};
 
@@ -174,7 +174,7 @@ impl OnePass<'_, '_> {
         &mut self,
         hosts: &mut Hosts<'_>,
         started_ns: u64,
-    ) -> Result<Vec<Option<Vec<Done>>>, TrialError> {
+    ) -> Result<Vec<Option<Vec<KindTotals>>>, TrialError> {
         let Self { group, observe, fault_schedule, .. } = self;
         fault_schedule.start(started_ns);
         let mut live = IntervalSample { at_ns: 0, ops: 0, bytes: 0 };
@@ -218,7 +218,7 @@ impl OnePass<'_, '_> {
     fn account(
         &mut self,
         hosts: &mut Hosts<'_>,
-        done: Vec<Option<Vec<Done>>>,
+        done: Vec<Option<Vec<KindTotals>>>,
     ) -> Result<Vec<PassEnd>, TrialError> {
         let others: Vec<_> = done.into_iter().skip(1).flat_map(Option::unwrap_or_default).collect();
         self.group.ask_all(hosts, |index| {
@@ -248,7 +248,7 @@ impl OnePass<'_, '_> {
             // Interpolating between a sample before and one after the pass keeps clock drift from
             // looking like skew between hosts.
             let clock = Mapping { before: *before, after: *after };
-            parts.push(Part { host, workers: share.count, end, clock });
+            parts.push(AgentPass { host, workers: share.count, end, clock });
         }
         let planned_ns = start.at_ns.saturating_add(self.spec.warmup_ns());
         Ok(merge(self.spec, parts, planned_ns, start.round_trip_ns))
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn fails_trial_without_answer() {
         let spec = RunSpec::null(Workload::Stream);
-        let mut group = AgentGroup::of(&spec);
+        let mut group = AgentGroup::new(&spec);
         let stop = AtomicBool::new(false);
         let pass = one_pass(&spec, &stop, &mut group);
         let silent = reason(pass.name_host(Vec::new()));

@@ -19,7 +19,7 @@ const DISK_SHARE_MIN: f64 = 0.9;
 /// # Errors
 /// If a host is lost.
 pub(crate) fn begin(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
-    for host in bystanders(lab) {
+    for host in idle_servers(lab) {
         hosts.ask(host, request::watch())?;
     }
     Ok(())
@@ -39,7 +39,7 @@ pub(crate) fn end(
             own.host.clone_from(&lab.worker().name);
         }
     }
-    for host in bystanders(lab) {
+    for host in idle_servers(lab) {
         let mut seen = hosts.ask(host, request::unwatch())?;
         host.clone_into(&mut seen.host);
         result.caveats.extend(about_server(lab, &seen));
@@ -50,7 +50,7 @@ pub(crate) fn end(
 }
 
 /// Returns the servers that run no workers.
-fn bystanders(lab: &LabSpec) -> Vec<&str> {
+fn idle_servers(lab: &LabSpec) -> Vec<&str> {
     lab.servers()
         .into_iter()
         .filter(|server| lab.clients().all(|client| client.name != server.name))
@@ -60,11 +60,11 @@ fn bystanders(lab: &LabSpec) -> Vec<&str> {
 
 /// Raises a caveat if the kernel's NFS server sent data from memory rather than from disk.
 pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
-    let served = server.risen("nfsd.read_bytes");
+    let served = server.increase("nfsd.read_bytes");
     let mut from_disk = 0_u64;
     for metric in &server.metrics {
         if is_of_whole_disk(&metric.name, server) {
-            from_disk = from_disk.saturating_add(metric.risen());
+            from_disk = from_disk.saturating_add(metric.increase());
         }
     }
     // Read-ahead reads more than is served, and some of the data may have been cached before. Only
@@ -90,11 +90,11 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
 /// The counters cover all connections of the server, so only ops that took exactly one timeout
 /// longer count.
 fn about_lost_answers(result: &PassResult, server: &Telemetry) -> Option<Caveat> {
-    let sent = server.risen("tcp.segments_sent");
-    let again = server.risen("tcp.segments_retransmitted");
-    let lost = again.saturating_sub(server.risen("tcp.segments_arrived_twice"));
+    let sent = server.increase("tcp.segments_sent");
+    let again = server.increase("tcp.segments_retransmitted");
+    let lost = again.saturating_sub(server.increase("tcp.segments_arrived_twice"));
     let held = HeldOps::timed_out(result, lost, None);
-    if !held.matters() {
+    if !held.affects_result() {
         return None;
     }
     let source = "RetransSegs of /proc/net/snmp";

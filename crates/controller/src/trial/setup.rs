@@ -25,13 +25,13 @@ pub(crate) fn before_trial(
     trial: &mut Trial,
 ) -> Result<Vec<Caveat>, String> {
     let wanted = compose(lab).map_err(|error| error.to_string())?;
-    hosts.reach(lab)?;
+    hosts.connect_hosts(lab)?;
     hosts.with_applied_steps(|applied_steps, hosts| {
         if applied_steps.begins_fresh(spec, lab.fresh) {
-            let kept = fresh_from(&applied_steps.bare());
+            let kept = fresh_from(&applied_steps.to_steps());
             undo_to(applied_steps, hosts, kept)?;
         }
-        bring_to(applied_steps, hosts, &wanted, stop)?;
+        apply_wanted(applied_steps, hosts, &wanted, stop)?;
         trial.facts.extend(applied_steps.facts());
         let differences = applied_steps.differences();
         if lab.strict && !differences.is_empty() {
@@ -102,7 +102,7 @@ pub(crate) fn before_pass(
         for (host, answer) in requested.into_iter().zip(answers) {
             facts.extend(on_host(host, answer?));
         }
-        bring_to(applied_steps, hosts, &wanted, stop)?;
+        apply_wanted(applied_steps, hosts, &wanted, stop)?;
         for fact in &mut facts {
             fact.name = format!("{pass}: {}", fact.name);
         }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn prepares_later_passes_only_if_asked() {
         let spec = RunSpec::null(Workload::Stream);
-        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        let mut lab = LabSpec::new(Host::local("s"), Host::local("c"));
         lab.invalidation = Invalidation::Caches;
         let before = |lab: &LabSpec, pass| steps_before(&spec, lab, pass);
         assert_eq!(before(&lab, Pass::Write), Invalidation::None);

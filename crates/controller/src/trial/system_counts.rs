@@ -134,7 +134,7 @@ mod tests {
             service_time: Histogram::new(),
             response_time: Histogram::new(),
         });
-        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        let mut lab = LabSpec::new(Host::local("s"), Host::local("c"));
         lab.system = Some(Box::default());
         let System { recipe, .. } = lab.system.as_deref_mut().unwrap();
         recipe.name = "plain".to_owned();

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use controller::{Event, Hosts, Launched};
+use controller::{Event, Hosts, LaunchedAgent};
 use engine::{Clock as _, SystemClock};
-use fleet::{ClockReading, Opening};
+use fleet::{ClockReading, HostPermissions};
 use model::{Campaign, CaveatCode, Host, PassResult, Trial};
 use plan::Plan;
 
@@ -21,7 +21,7 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     );
     let mut plan = campaign::plan(&format!("{head}{text}"));
     for run in &mut plan.runs {
-        run.placement.hosts = (1..=hosts).map(|number| Host::here(format!("c{number}"))).collect();
+        run.placement.hosts = (1..=hosts).map(|number| Host::local(format!("c{number}"))).collect();
     }
     plan
 }
@@ -30,7 +30,7 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
 /// each trial.
 pub fn run(
     plan: &Plan,
-    launch_one: &mut dyn FnMut(&Host) -> Launched,
+    launch_one: &mut dyn FnMut(&Host) -> LaunchedAgent,
 ) -> (Campaign, Vec<Duration>) {
     let folder = tempfile::tempdir().unwrap();
     let clock = SystemClock::new();
@@ -46,7 +46,8 @@ pub fn run(
         }
         _ => {}
     };
-    let opening = Opening { campaign: controller::campaign_name(1), ..Opening::default() };
+    let opening =
+        HostPermissions { campaign: controller::campaign_name(1), ..HostPermissions::default() };
     let hosts = Hosts::new(&mut launch, &read_clocks, opening);
     let never = AtomicBool::new(false);
     let campaign = campaign::run(plan, hosts, &never, &mut observe, folder.path()).unwrap();

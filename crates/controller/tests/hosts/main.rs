@@ -19,7 +19,7 @@ use scripted_hosts::{Script, ScriptedHosts, reported};
 
 /// A server with the given number of threads, which a client mounts.
 fn network(threads: u32) -> LabSpec {
-    let address = |name: &str| Host { address: Some(name.to_owned()), ..Host::here(name) };
+    let address = |name: &str| Host { address: Some(name.to_owned()), ..Host::local(name) };
     let mut lab = LabSpec::new(address("s"), address("c"));
     lab.storage.directory = "/data".into();
     lab.serving.threads = threads;
@@ -82,7 +82,7 @@ fn redoes_only_changed_steps() {
 fn adds_client_without_new_file_system() {
     let hosts = ScriptedHosts::new(Script::default());
     let mut two = on_a_device(8);
-    two.more_clients = vec![Host { address: Some("d".into()), ..Host::here("d") }];
+    two.more_clients = vec![Host { address: Some("d".into()), ..Host::local("d") }];
     let (campaign, left) = hosts.run(&[on_a_device(8), two, on_a_device(8)]);
     assert_eq!(left, [""; 0]);
     assert!(campaign.runs.iter().all(|run| run.trials[0].state == TrialState::Done));
@@ -347,7 +347,7 @@ fn a_request_to_stop_restores_everything() {
 
 /// A directory of one host, without NFS.
 fn disk(name: &str) -> LabSpec {
-    let host = Host::here(name);
+    let host = Host::local(name);
     let mut lab = LabSpec::new(host.clone(), host);
     lab.path = DataPath::Disk;
     lab.storage.directory = "/data".into();

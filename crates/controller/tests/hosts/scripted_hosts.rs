@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use controller::{Event, Hosts, LocalClock};
 use fleet::{
-    Broken, ClockReading, Gone, Opening, Order, PassEnd, QuietWait, Report, Transport, Wakeup,
+    ClockReading, HostPermissions, Order, PassEnd, PeerGone, QuietWait, Report, Transport,
+    TrialAbort, Wakeup,
 };
 use model::{
     Action, Campaign, Difference, EffectiveSettings, Fact, Host, LabSpec, Pass, PassResult, Span,
@@ -146,20 +147,23 @@ impl ScriptedHosts {
         };
         let mut launch =
             |hosts: &[&Host]| hosts.iter().map(|host| self.launch(host)).collect::<Vec<_>>();
-        let hosts = Hosts::new(&mut launch, &*self.world, Opening::default());
+        let hosts = Hosts::new(&mut launch, &*self.world, HostPermissions::default());
         let campaign =
             campaign::run(&plan, hosts, &self.stop, &mut observe, folder.path()).unwrap();
         (campaign, left)
     }
 
-    fn launch(&self, host: &Host) -> Result<Box<dyn Transport>, Gone> {
+    fn launch(&self, host: &Host) -> Result<Box<dyn Transport>, PeerGone> {
         if self.world.script.borrow().unreachable == Some(host.name.as_str()) {
-            return Err(Gone(format!("host {}: cannot be reached: No route to host", host.name)));
+            return Err(PeerGone(format!(
+                "host {}: cannot be reached: No route to host",
+                host.name
+            )));
         }
         if self.world.tries_in_vain(&host.name) {
-            return Err(Gone(format!("host {}: the agent died", host.name)));
+            return Err(PeerGone(format!("host {}: the agent died", host.name)));
         }
-        Ok(Box::new(Played {
+        Ok(Box::new(ScriptedHost {
             world: Rc::clone(&self.world),
             host: host.name.clone(),
             applied: Vec::new(),
@@ -169,7 +173,7 @@ impl ScriptedHosts {
     }
 }
 
-struct Played {
+struct ScriptedHost {
     world: Rc<World>,
     host: String,
     applied: Vec<String>,
@@ -177,12 +181,12 @@ struct Played {
     pass: Pass,
 }
 
-impl Played {
+impl ScriptedHost {
     fn is(&self, named: Option<(&'static str, &'static str)>, action: &str) -> bool {
         named.is_some_and(|(host, name)| host == self.host && name == action)
     }
 
-    fn obey(&mut self, order: Order) -> Option<Report> {
+    fn execute_order(&mut self, order: Order) -> Option<Report> {
         let host = self.host.clone();
         let note = |line: &str| self.world.note(format!("{host} {line}"));
         if self.is(self.world.script.borrow().wrong, order.name()) {
@@ -217,7 +221,7 @@ impl Played {
             }
             Order::Begin(_) => {
                 note("trial");
-                Report::Begun(fleet::Begun::default())
+                Report::Begun(fleet::TrialSetup::default())
             }
             Order::Prepare(_) => Report::Prepared,
             Order::Arm { pass, .. } => {
@@ -231,7 +235,7 @@ impl Played {
                 Report::Worked { done: Vec::new(), is_broken: false }
             }
             Order::Account { .. } => {
-                let broken = self.world.stop.load(Relaxed).then_some(Broken::Stopped);
+                let broken = self.world.stop.load(Relaxed).then_some(TrialAbort::Stopped);
                 Report::Ran(Box::new(PassEnd {
                     result: measured(self.pass),
                     facts: Vec::new(),
@@ -295,30 +299,30 @@ impl Played {
     }
 }
 
-impl Transport for Played {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
+impl Transport for ScriptedHost {
+    fn send(&mut self, order: Order) -> Result<(), PeerGone> {
         self.check_alive()?;
-        let answer = self.obey(order).expect("every order has an answer");
+        let answer = self.execute_order(order).expect("every order has an answer");
         self.answers.push_back(answer);
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Report, Gone> {
+    fn receive(&mut self) -> Result<Report, PeerGone> {
         self.check_alive()?;
-        self.answers.pop_front().ok_or_else(|| Gone("there was no request".to_owned()))
+        self.answers.pop_front().ok_or_else(|| PeerGone("there was no request".to_owned()))
     }
 
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+    fn try_receive(&mut self) -> Result<Option<Report>, PeerGone> {
         self.receive().map(Some)
     }
 
-    fn check_alive(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), PeerGone> {
         let dead = self.world.is_dead(&self.host);
-        if dead { Err(Gone(format!("host {}: the agent died", self.host))) } else { Ok(()) }
+        if dead { Err(PeerGone(format!("host {}: the agent died", self.host))) } else { Ok(()) }
     }
 }
 
-impl Drop for Played {
+impl Drop for ScriptedHost {
     fn drop(&mut self) {
         if !self.applied.is_empty() && !self.world.is_dead(&self.host) {
             self.world.note(format!("{} left", self.host));

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use engine::SystemClock;
 use fleet::in_process::InProcess;
-use fleet::{Gone, Order, Report, Transport, Wakeup};
+use fleet::{Order, PeerGone, Report, Transport, Wakeup};
 use model::{Campaign, Host};
 use plan::Plan;
 
 use crate::{agent_thread, shared_directory};
 
 /// How an agent dies: its host, and the order at which it is gone.
-pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
+pub type AgentDeath = Option<(&'static str, fn(&Order) -> bool)>;
 
 /// Runs a campaign. Returns the stored results, and the duration of each trial.
-pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
+pub fn run(plan: &Plan, death: AgentDeath) -> (Campaign, Vec<Duration>) {
     let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
     let ran = shared_directory::run(plan, &mut |host: &Host| {
         // Every agent's clock began at a different time.
@@ -26,7 +26,7 @@ pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
         let (way, thread) = agent_thread::start(clock, Arc::default(), None);
         threads.borrow_mut().push(thread);
         let dies = death.filter(|(name, _)| *name == host.name).map(|(_, dies)| dies);
-        Ok(Box::new(Mortal { way: Some(way), host: host.name.clone(), dies }))
+        Ok(Box::new(DyingTransport { way: Some(way), host: host.name.clone(), dies }))
     });
     for thread in threads.take() {
         assert_eq!(thread.join().unwrap(), [""; 0]);
@@ -35,21 +35,21 @@ pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
 }
 
 /// A transport to an agent that dies at some order.
-struct Mortal {
+struct DyingTransport {
     way: Option<InProcess>,
     host: String,
     dies: Option<fn(&Order) -> bool>,
 }
 
-impl Mortal {
-    fn way(&mut self) -> Result<&mut InProcess, Gone> {
-        let gone = Gone(format!("host {}: the agent is gone", self.host));
+impl DyingTransport {
+    fn way(&mut self) -> Result<&mut InProcess, PeerGone> {
+        let gone = PeerGone(format!("host {}: the agent is gone", self.host));
         self.way.as_mut().ok_or(gone)
     }
 }
 
-impl Transport for Mortal {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
+impl Transport for DyingTransport {
+    fn send(&mut self, order: Order) -> Result<(), PeerGone> {
         let dies = self.dies.is_some_and(|dies| dies(&order));
         self.way()?.send(order)?;
         if dies {
@@ -60,11 +60,11 @@ impl Transport for Mortal {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Report, Gone> {
+    fn receive(&mut self) -> Result<Report, PeerGone> {
         self.way()?.receive()
     }
 
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+    fn try_receive(&mut self) -> Result<Option<Report>, PeerGone> {
         self.way()?.try_receive()
     }
 
@@ -78,7 +78,7 @@ impl Transport for Mortal {
         }
     }
 
-    fn check_alive(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), PeerGone> {
         self.way().map(drop)
     }
 }

@@ -16,7 +16,7 @@ use fleet::Order;
 use model::{Pass, TrialState};
 
 /// Returns true at the order at which an agent dies.
-type Dies = fn(&Order) -> bool;
+type DeathOrder = fn(&Order) -> bool;
 
 use agent_threads::run;
 use shared_directory::{assert_counted, only, plan};
@@ -83,7 +83,7 @@ fn applies_shares_and_bounds_globally() {
 
 #[test]
 fn names_agent_lost_at_any_step() {
-    let steps: [(&str, Dies); 6] = [
+    let steps: [(&str, DeathOrder); 6] = [
         ("begin", |order| matches!(order, Order::Begin(_))),
         ("prepare", |order| matches!(order, Order::Prepare(_))),
         ("arm", |order| matches!(order, Order::Arm { .. })),
@@ -123,7 +123,7 @@ fn reads_clocks_while_workers_wait() {
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 2\n\
                 file_size = \"64KiB\"\nduration = \"100ms\"\n";
     // When all agents are armed, the clock comparison is already too old.
-    let slow: Dies = |order| {
+    let slow: DeathOrder = |order| {
         if matches!(order, Order::Arm { .. }) {
             std::thread::park_timeout(Duration::from_millis(600));
         }

@@ -14,16 +14,16 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use controller::{Hosts, Launched};
-use fleet::Opening;
+use controller::{Hosts, LaunchedAgent};
+use fleet::HostPermissions;
 use model::{CaveatCode, Histogram, Host, PassResult, Trial, TrialState};
 use rustix::time::{ClockId, clock_gettime};
 use stats::HostsCompared;
-use world::{CrossCheck, Nature, OP_BYTES, Simulated, World};
+use world::{CrossCheck, OP_BYTES, Simulated, World, WorldSettings};
 
 /// Runs a campaign of one trial with all agents of a world. Returns its pass, and the work that was
 /// really done.
-fn made(nature: Nature) -> (PassResult, Vec<CrossCheck>) {
+fn made(nature: WorldSettings) -> (PassResult, Vec<CrossCheck>) {
     let (mut trial, cross_checks) = trial(nature);
     assert_eq!(trial.state, TrialState::Done);
     (trial.passes.remove(0), cross_checks)
@@ -31,7 +31,7 @@ fn made(nature: Nature) -> (PassResult, Vec<CrossCheck>) {
 
 /// Runs a campaign of one trial with all agents of a world. Returns everything stored, and the work
 /// that was really done.
-fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
+fn trial(nature: WorldSettings) -> (Trial, Vec<CrossCheck>) {
     println!("{nature:?}");
     let world = World::new(nature);
     let mut plan = campaign::plan(
@@ -39,14 +39,14 @@ fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
          [[workload]]\nkind = \"mixed\"\nworkers = 1\nread_percent = 100\n",
     );
     plan.runs[0].placement.hosts =
-        (0..nature.agents).map(|index| Host::here(format!("c{index}"))).collect();
-    let launch_one = |host: &Host| -> Launched {
+        (0..nature.agents).map(|index| Host::local(format!("c{index}"))).collect();
+    let launch_one = |host: &Host| -> LaunchedAgent {
         let index = host.name[1..].parse().unwrap();
         Ok(Box::new(Simulated { world: Rc::clone(&world), index }))
     };
     let mut launch = |hosts: &[&Host]| hosts.iter().map(|h| launch_one(h)).collect::<Vec<_>>();
     let folder = tempfile::tempdir().unwrap();
-    let hosts = Hosts::new(&mut launch, &*world, Opening::default());
+    let hosts = Hosts::new(&mut launch, &*world, HostPermissions::default());
     let never = AtomicBool::new(false);
     let mut campaign = campaign::run(&plan, hosts, &never, &mut |_| (), folder.path()).unwrap();
     (campaign.runs.remove(0).trials.remove(0), world.cross_checks())
@@ -116,8 +116,13 @@ fn skewed(pass: &PassResult) -> Vec<&str> {
 
 #[test]
 fn adds_up_ten_thousand_agents() {
-    let nature =
-        Nature { seed: 7, agents: 10_000, lost_one_in: 0, slow_one_in: 1_000, never_ends: None };
+    let nature = WorldSettings {
+        seed: 7,
+        agents: 10_000,
+        lost_one_in: 0,
+        slow_one_in: 1_000,
+        never_ends: None,
+    };
     let before_ns = processor_ns();
     let (pass, cross_checks) = made(nature);
     let each_us = (processor_ns() - before_ns) / 1_000 / nature.agents as u64;
@@ -127,7 +132,7 @@ fn adds_up_ten_thousand_agents() {
     let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
     assert!(skew_ns < 1_000_000, "{skew_ns} ns");
     assert_eq!(skewed(&pass), [""; 0]);
-    let compared = HostsCompared::of(&[&pass]).unwrap();
+    let compared = HostsCompared::from_passes(&[&pass]).unwrap();
     let named: BTreeSet<String> =
         compared.stragglers().iter().map(|host| host.host.clone()).collect();
     let slow = cross_checks.iter().enumerate().filter(|(_, cross_check)| cross_check.is_slow);
@@ -140,7 +145,13 @@ fn adds_up_ten_thousand_agents() {
 fn scales_controller_cost_linearly() {
     let allocations_each = |agents: usize| {
         let before = allocations::count();
-        made(Nature { seed: 7, agents, lost_one_in: 0, slow_one_in: 1_000, never_ends: None });
+        made(WorldSettings {
+            seed: 7,
+            agents,
+            lost_one_in: 0,
+            slow_one_in: 1_000,
+            never_ends: None,
+        });
         (allocations::count() - before) / agents as u64
     };
     let few = allocations_each(250);
@@ -153,8 +164,13 @@ fn scales_controller_cost_linearly() {
 fn names_agent_that_started_late() {
     let mut late = 0;
     for seed in 1..=20 {
-        let nature =
-            Nature { seed, agents: 300, lost_one_in: 1_000, slow_one_in: 100, never_ends: None };
+        let nature = WorldSettings {
+            seed,
+            agents: 300,
+            lost_one_in: 1_000,
+            slow_one_in: 100,
+            never_ends: None,
+        };
         let (pass, cross_checks) = made(nature);
         assert_true(&pass, &cross_checks);
         let last = cross_checks
@@ -176,8 +192,13 @@ fn names_agent_that_started_late() {
 
 #[test]
 fn removes_directory_for_stuck_agent() {
-    let nature =
-        Nature { seed: 5, agents: 20, lost_one_in: 0, slow_one_in: 100, never_ends: Some(7) };
+    let nature = WorldSettings {
+        seed: 5,
+        agents: 20,
+        lost_one_in: 0,
+        slow_one_in: 100,
+        never_ends: Some(7),
+    };
     let (trial, _) = trial(nature);
     let TrialState::Failed(why) = &trial.state else { panic!("{:?}", trial.state) };
     let stated = "cleanup: host c7 is still removing its files after 1800 s; its agent was left to \

@@ -12,7 +12,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
 use controller::LocalClock;
-use fleet::{Begun, ClockReading, Done, Gone, Order, PassEnd, Report, Transport, Wakeup};
+use fleet::{
+    ClockReading, KindTotals, Order, PassEnd, PeerGone, Report, Transport, TrialSetup, Wakeup,
+};
 use model::random::{SplitMix64, below};
 use model::{Histogram, KindResult, OpKind, Pass, PassResult, Span, TimelinePoint, Work};
 
@@ -24,7 +26,7 @@ pub const OP_BYTES: u64 = 4_096;
 
 /// Properties of a world.
 #[derive(Clone, Copy, Debug)]
-pub struct Nature {
+pub struct WorldSettings {
     pub seed: u64,
     pub agents: usize,
     /// One message in this many is lost once; 0 means none.
@@ -46,7 +48,7 @@ pub struct CrossCheck {
 }
 
 pub struct World {
-    nature: Nature,
+    nature: WorldSettings,
     now_ns: Cell<u64>,
     random: RefCell<SplitMix64>,
     /// Messages in flight to the controller: arrival time, sequence number, sender.
@@ -94,7 +96,7 @@ impl LocalClock for World {
 }
 
 impl World {
-    pub fn new(nature: Nature) -> Rc<Self> {
+    pub fn new(nature: WorldSettings) -> Rc<Self> {
         let mut random = SplitMix64::new(nature.seed);
         let mut below = |range: u64| below(random.next(), range);
         let agent = |index: usize| {
@@ -187,7 +189,7 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
     let soon_ns = arrives_ns + 5 * US;
     let report = match order {
         Order::Facts => Report::Facts(Vec::new()),
-        Order::Begin(_) => Report::Begun(Begun::default()),
+        Order::Begin(_) => Report::Begun(TrialSetup::default()),
         Order::Prepare(_) => Report::Prepared,
         Order::Arm { .. } => Report::Armed,
         Order::Clock => {
@@ -198,7 +200,7 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
             let cross_check = &agent.cross_check;
             let start_ns = agent.here_ns(start_ns).max(arrives_ns) + wakes_ns;
             let end_ns = start_ns + cross_check.ops * cross_check.op_ns;
-            let done = Done {
+            let done = KindTotals {
                 kind: OpKind::Read,
                 ops: cross_check.ops,
                 bytes: cross_check.ops * OP_BYTES,
@@ -260,12 +262,12 @@ pub struct Simulated {
 }
 
 impl Transport for Simulated {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
+    fn send(&mut self, order: Order) -> Result<(), PeerGone> {
         self.world.order(self.index, order);
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Report, Gone> {
+    fn receive(&mut self) -> Result<Report, PeerGone> {
         loop {
             if let Some(report) = self.world.take(self.index) {
                 return Ok(report);
@@ -274,7 +276,7 @@ impl Transport for Simulated {
         }
     }
 
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+    fn try_receive(&mut self) -> Result<Option<Report>, PeerGone> {
         Ok(self.world.take(self.index))
     }
 

@@ -68,8 +68,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum, default_value_t = Inconclusive::Fail, help_heading = "Bounds")]
     pub inconclusive: Inconclusive,
     /// Correction for multiple comparisons: none or holm
-    #[arg(long, value_enum, default_value_t = Adjust::None, help_heading = "Bounds")]
-    pub adjust: Adjust,
+    #[arg(long, value_enum, default_value_t = Adjustment::None, help_heading = "Bounds")]
+    pub adjust: Adjustment,
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
@@ -95,7 +95,7 @@ pub(crate) enum Inconclusive {
 
 /// Correction for multiple comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Adjust {
+pub(crate) enum Adjustment {
     /// No correction
     None,
     /// At most a 5 % chance of any false alarm; needs more trials

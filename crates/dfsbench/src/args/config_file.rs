@@ -57,7 +57,7 @@ impl fmt::Display for Origin {
 
 impl Entry {
     /// Creates the entry of an environment variable.
-    pub(crate) fn of_variable(flag: &str, value: String) -> Self {
+    pub(crate) fn from_variable(flag: &str, value: String) -> Self {
         let origin = Origin::Variable(RESULTS_VARIABLE);
         Self { table: None, flag: flag.to_owned(), values: vec![value], origin }
     }

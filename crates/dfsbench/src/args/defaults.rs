@@ -49,12 +49,12 @@ pub(crate) fn used_defaults() -> &'static [UsedDefault] {
 /// All defaults set by the environment and the file.
 #[derive(Debug, Default)]
 pub(crate) struct Defaults {
-    entries: Vec<Checked>,
+    entries: Vec<CheckedEntry>,
 }
 
 /// An entry, and the commands that it applies to.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedEntry {
     /// Entry of the file or the environment.
     pub entry: Entry,
     /// Names of the commands whose flag accepts the value.
@@ -69,24 +69,26 @@ impl Defaults {
     pub(crate) fn read(command: &mut Command, file: &ConfigFile) -> Result<Self, Failure> {
         let mut defaults = Self::default();
         for entry in file.read()? {
-            defaults.entries.push(Checked::new(entry, command)?);
+            defaults.entries.push(CheckedEntry::new(entry, command)?);
         }
         if let Some(path) = results_of_environment()? {
-            defaults.entries.push(Checked::new(Entry::of_variable("results", path), command)?);
+            defaults
+                .entries
+                .push(CheckedEntry::new(Entry::from_variable("results", path), command)?);
         }
         Ok(defaults)
     }
 
     /// Returns the entries: those for all commands first, then those of tables, then those of the
     /// environment. Later ones win.
-    pub(crate) fn entries(&self) -> Vec<&Checked> {
-        let mut entries: Vec<&Checked> = self.entries.iter().collect();
+    pub(crate) fn entries(&self) -> Vec<&CheckedEntry> {
+        let mut entries: Vec<&CheckedEntry> = self.entries.iter().collect();
         entries.sort_by_key(|checked| checked.entry.rank());
         entries
     }
 
     /// Returns the default of each flag of a command, by the flag's id.
-    pub(crate) fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
+    pub(crate) fn for_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
         self.entries()
             .into_iter()
             .filter(|Checked { commands, .. }| {
@@ -109,7 +111,7 @@ impl Defaults {
         given: Option<&ArgMatches>,
     ) -> Result<Command, Failure> {
         let Some(used) = command.find_subcommand(in_use) else { return Ok(command) };
-        let mut found = self.of_command(used);
+        let mut found = self.for_command(used);
         found.retain(|id, entry| is_set(entry, used) && !is_excluded(used, id, given));
         check_conflicts(used, &found)?;
         let mut noted = Vec::new();
@@ -168,7 +170,7 @@ fn results_of_environment() -> Result<Option<String>, Failure> {
     }
 }
 
-impl Checked {
+impl CheckedEntry {
     /// Finds the commands that accept an entry.
     ///
     /// # Errors
@@ -442,7 +444,7 @@ mod tests {
                     defaults(&format!("[{name}]\n{flag} = {value}")).ok()
                 });
                 let defaults = found.unwrap_or_else(|| panic!("[{name}] {flag}"));
-                let found = defaults.of_command(below);
+                let found = defaults.for_command(below);
                 let entry = found[arg.get_id().as_str()];
                 let values = [(arg.get_id().to_string(), leak(&entry.values))].into();
                 let mut with = command.clone().mut_subcommands(|command| {
@@ -497,7 +499,7 @@ mod tests {
         for (name, format) in
             [("run", Some("markdown")), ("report", Some("csv")), ("export", None), ("show", None)]
         {
-            let found = defaults.of_command(command.find_subcommand(name).unwrap());
+            let found = defaults.for_command(command.find_subcommand(name).unwrap());
             assert_eq!(found.get("format").map(|it| it.values[0].as_str()), format, "{name}");
             assert_eq!(found["results"].values, ["a.db"]);
         }

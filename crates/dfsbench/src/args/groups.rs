@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use clap::Command;
 use clap::builder::StyledStr;
-use report::Extent;
+use report::ReportDetail;
 use report::document::text::wrap;
 
 use crate::terminal::output;
@@ -62,7 +62,7 @@ fn template(command: &Command) -> StyledStr {
     let styles = command.get_styles();
     let header = styles.get_header();
     let literal = styles.get_literal();
-    let columns = output::screen(Extent::Whole).columns().min(COLUMNS_MAX);
+    let columns = output::screen(ReportDetail::Whole).columns().min(COLUMNS_MAX);
     let names = GROUPS.iter().flat_map(|group| group.commands);
     let longest = names.map(|name| name.len()).max().unwrap_or(0);
     let indent = GAP.len() + longest + GAP.len();

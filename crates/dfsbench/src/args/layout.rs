@@ -14,7 +14,7 @@ use clap_complete::Shell;
 use model::printable::is_steering;
 use model::setting::{Kind, Setting};
 use model::{BackendKind, Workload};
-use report::Extent;
+use report::ReportDetail;
 use workload::opmix::PROFILES;
 
 use super::config_file::ConfigFile;
@@ -120,7 +120,7 @@ pub(crate) fn parse() -> Result<Args, Failure> {
     }
     name_search(&mut words);
     // The help of a command is printed here.
-    let columns = output::screen(Extent::Whole).columns();
+    let columns = output::screen(ReportDetail::Whole).columns();
     let mut plain = fit_examples(command(), columns);
     let given = match plain.try_get_matches_from_mut(&words) {
         Ok(matches) => Some(matches),
@@ -138,7 +138,7 @@ pub(crate) fn parse() -> Result<Args, Failure> {
     match parsed {
         Ok(args) => Ok(args),
         Err(error) => {
-            let error = suggestion::improve(error, &in_use, &command);
+            let error = suggestion::improve_suggestions(error, &in_use, &command);
             let error = suggest_run(error, &in_use, &command);
             let text = error.render().to_string();
             // A shell pattern may expand to names that somebody else chose.
@@ -180,7 +180,7 @@ fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::
         }
         (ErrorKind::InvalidSubcommand, None) => {
             let is_place = first.contains('/') || first == "." || first == "..";
-            is_place || is_plan(Path::new(first)) || Preset::named(first).is_some()
+            is_place || is_plan(Path::new(first)) || Preset::find_by_name(first).is_some()
         }
         _ => false,
     };

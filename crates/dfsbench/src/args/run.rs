@@ -12,7 +12,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Parser, ValueHint};
 use plan::Overrides;
 
 use super::settings::SettingArgs;
-use super::{EXAMPLES, JobArgs, MakingArgs};
+use super::{EXAMPLES, JobArgs, TrialArgs};
 
 /// Examples below `dfsbench run -h`; `--help` has all of them.
 pub(super) const FEW_EXAMPLES: &str = "\
@@ -122,7 +122,7 @@ pub(crate) struct RunArgs {
     pub estimate: EstimateArgs,
     /// Results file and output
     #[command(flatten)]
-    pub making: MakingArgs,
+    pub making: TrialArgs,
 }
 
 /// Arguments that are not set on the command line: built-in defaults and the user's.

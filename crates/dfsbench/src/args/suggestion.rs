@@ -1,6 +1,6 @@
 //! Suggestions for unknown words on the command line.
 //!
-//! clap suggests anything that looks similar: `--depth` for fio's `--iodepth`. [`improve`] uses the
+//! clap suggests anything that looks similar: `--depth` for fio's `--iodepth`. [`improve_suggestions`] uses the
 //! names that other tools have for our options, detects typos such as `rnu`, and otherwise suggests
 //! nothing.
 
@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plan::{key_elsewhere, nearest_word};
 
 /// Replaces the suggestions of an error; `first` is the current command.
-pub(super) fn improve(error: clap::Error, first: &str, command: &Command) -> clap::Error {
+pub(super) fn improve_suggestions(error: clap::Error, first: &str, command: &Command) -> clap::Error {
     match error.kind() {
         ErrorKind::InvalidSubcommand => suggest_command(error, command),
         ErrorKind::UnknownArgument => match command.find_subcommand(first) {

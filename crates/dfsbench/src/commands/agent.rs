@@ -14,7 +14,7 @@ use std::time::Duration;
 use agent::Agent;
 use engine::SystemClock;
 use fleet::job;
-use fleet::rendezvous::{self, AgentRank, Hello, Joined};
+use fleet::rendezvous::{self, AgentRank, ControllerStream, Hello};
 use fleet::stdio::Flags;
 use model::units;
 
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     };
     let read_clocks = move || agent::read(&clock);
     let end = if args.meet {
-        let Joined { input, output } = connect_to_controller(&args.meet_within, &leave)?;
+        let ControllerStream { input, output } = connect_to_controller(&args.meet_within, &leave)?;
         fleet::stdio::agent_end(input, output, read_clocks, Flags { stop, leave })
     } else {
         fleet::stdio::agent_end(io::stdin(), io::stdout(), read_clocks, Flags { stop, leave })
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Connects to the controller named in the environment.
-fn connect_to_controller(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
+fn connect_to_controller(within: &str, leave: &AtomicBool) -> Result<ControllerStream, Failure> {
     let rank = AgentRank::from_environment(&read_variable).map_err(Failure::Usage)?;
     match join_controller(rank, within, leave) {
         Ok(joined) => Ok(joined),
@@ -107,7 +107,11 @@ fn need_variable(name: &str) -> Result<String, String> {
     read_variable(name).ok_or_else(|| format!("{name} is not set {hint}"))
 }
 
-fn join_controller(rank: AgentRank, within: &str, leave: &AtomicBool) -> Result<Joined, String> {
+fn join_controller(
+    rank: AgentRank,
+    within: &str,
+    leave: &AtomicBool,
+) -> Result<ControllerStream, String> {
     let address = need_variable(job::MEET)?;
     let token =
         need_variable(job::TOKEN)?.parse().map_err(|error| format!("{}: {error}", job::TOKEN))?;

@@ -57,9 +57,9 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
     };
     let (counters, bytes) = match captured {
         Ok(captured) => captured,
-        Err(Stopped::Source(failure)) => return Err(failure),
-        Err(Stopped::Trace(TraceError::Write(error))) => return Err(file.failure(&error)),
-        Err(Stopped::Trace(error)) => return Err(Failure::lab(error)),
+        Err(CaptureFailure::Source(failure)) => return Err(failure),
+        Err(CaptureFailure::Trace(TraceError::Write(error))) => return Err(file.failure(&error)),
+        Err(CaptureFailure::Trace(error)) => return Err(Failure::lab(error)),
     };
     if counters.calls == 0 {
         return Err(Failure::Usage(describe_nothing(args, &counters)));
@@ -74,12 +74,12 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Why a capture was aborted.
-enum Stopped {
+enum CaptureFailure {
     Source(Failure),
     Trace(TraceError),
 }
 
-impl From<TraceError> for Stopped {
+impl From<TraceError> for CaptureFailure {
     fn from(error: TraceError) -> Self {
         Self::Trace(error)
     }
@@ -115,15 +115,16 @@ fn capture_interface(
     settings: CaptureSettings,
     live: Live,
     stop: &AtomicBool,
-) -> Result<(Counters, u64), Stopped> {
+) -> Result<(Counters, u64), CaptureFailure> {
     let Live { mut interface, time_ns } = live;
     let clock = SystemClock::new();
     let end_ns = clock.now_ns().saturating_add(time_ns);
     let mut capture = Capture::new(file, settings);
     let mut count = 0_u64;
     loop {
-        let packet =
-            interface.next_packet(WAIT_MS).map_err(|error| Stopped::Source(Failure::lab(error)))?;
+        let packet = interface
+            .next_packet(WAIT_MS)
+            .map_err(|error| CaptureFailure::Source(Failure::lab(error)))?;
         let is_idle = packet.is_none();
         if let Some(packet) = packet {
             capture.packet(&packet)?;
@@ -143,7 +144,7 @@ fn capture_all(
     settings: CaptureSettings,
     sources: Vec<Source>,
     stop: &AtomicBool,
-) -> Result<(Counters, u64), Stopped> {
+) -> Result<(Counters, u64), CaptureFailure> {
     let mut capture = Capture::new(file, settings);
     for (name, source) in sources {
         let mut packets = PacketReader::new(source);
@@ -157,7 +158,9 @@ fn capture_all(
                 Ok(Some(packet)) => capture.packet(&packet)?,
                 Ok(None) => break,
                 Err(error) => {
-                    return Err(Stopped::Source(Failure::Usage(format!("`{name}` {error}"))));
+                    return Err(CaptureFailure::Source(Failure::Usage(format!(
+                        "`{name}` {error}"
+                    ))));
                 }
             }
         }

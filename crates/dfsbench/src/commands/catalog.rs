@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ::report::{Extent, ListedCampaign, Remark, Verdicts};
+use ::report::{CampaignNote, ListedCampaign, ReportDetail, Verdicts};
 use model::{Campaign, CampaignLine};
-use results::{Gained, Merged, Note, Store};
+use results::{JoinedCounts, Merged, Note, Store};
 
 use crate::args::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 use crate::calendar;
@@ -31,7 +31,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
             campaigns.push(list_campaign(&store, line, &campaign)?);
         }
     }
-    let screen = output::screen(Extent::Main);
+    let screen = output::screen(ReportDetail::Main);
     let text = ::report::list(&campaigns, args.format, screen);
     output::print(&Printable::report(&text, args.format))?;
     Ok(End::Ok.into())
@@ -67,13 +67,13 @@ pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let listed = list_campaign(&store, store.line(id)?, &campaign)?;
     let mut notes = Vec::new();
     for note in store.notes(id)? {
-        notes.push(Remark { written_unix_ms: note.written_unix_ms, text: note.text });
+        notes.push(CampaignNote { written_unix_ms: note.written_unix_ms, text: note.text });
     }
     if args.json {
         output::print(&Printable::json(&::report::about_json(&listed, &notes, &campaign)))?;
     } else {
-        let screen = output::screen(::report::Extent::Whole);
-        output::text(&::report::about(&listed, &notes, &campaign, screen))?;
+        let screen = output::screen(::report::ReportDetail::Whole);
+        output::text(&::report::describe_campaign(&listed, &notes, &campaign, screen))?;
     }
     Ok(End::Ok.into())
 }
@@ -198,8 +198,8 @@ fn count_noun(count: usize, noun: &str) -> String {
 }
 
 /// Describes what a campaign gained from its copy, to be appended to its ID.
-fn describe_gained(gained: Gained) -> String {
-    let Gained { runs, trials, notes, tags, differ } = gained;
+fn describe_gained(gained: JoinedCounts) -> String {
+    let JoinedCounts { runs, trials, notes, tags, differ } = gained;
     let mut text = String::new();
     for (count, noun) in [(runs, "run"), (trials, "trial"), (notes, "note"), (tags, "tag")] {
         if count > 0 {

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
         ));
     }
     remove_cache();
-    let mut hosts = vec![Host::here("this host")];
+    let mut hosts = vec![Host::local("this host")];
     if let Some(path) = &args.plan {
         for host in plan_source::read_plan(path)?.hosts {
             if host.ssh.is_some() {
@@ -124,7 +124,7 @@ fn remove_cache() {
 }
 
 fn find_host(name: &str, args: &CleanArgs) -> Host {
-    Host { ssh: Some(name.to_owned()), ssh_config: args.ssh_config.clone(), ..Host::here(name) }
+    Host { ssh: Some(name.to_owned()), ssh_config: args.ssh_config.clone(), ..Host::local(name) }
 }
 
 /// Makes a host restore everything in its undo log.

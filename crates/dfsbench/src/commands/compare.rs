@@ -8,13 +8,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ::report::{
-    Bound, CampaignComparison, ComparisonRules, Extent, FactorEffects, Format, JoinedCampaigns,
-    Measure, Selection, is_same, label_names, label_values, setting_names, setting_values,
+    CampaignComparison, ComparisonBound, ComparisonRules, FactorEffects, Format, JoinedCampaigns,
+    Measure, ReportDetail, Selection, is_same, label_names, label_values, setting_names,
+    setting_values,
 };
 use model::{Campaign, Question};
 use stats::criteria::EFFECT_MIN;
 
-use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
+use crate::args::{Adjustment, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
 use crate::commands::replay;
 use crate::exit::{End, Failure};
 use crate::files::output_file;
@@ -22,7 +23,7 @@ use crate::stored::{joined, memory_guard};
 use crate::terminal::output::{self, Printable};
 
 /// Settings that rows must have, as (name, value).
-type Only = Vec<(String, String)>;
+type RowFilter = Vec<(String, String)>;
 
 /// Upper limit of a slowdown bound, as a share: 100 times as long.
 const SLOWDOWN_MAX: f64 = 99.0;
@@ -73,11 +74,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         return Ok(decide_end(&compared, args.inconclusive).into());
     }
     let text = match args.format {
-        Format::Table => compared.render_screen(output::screen(Extent::Main)),
+        Format::Table => compared.render_screen(output::screen(ReportDetail::Main)),
         format => compared.render(format),
     };
     match &args.output {
-        None if args.format == Format::Table => output::painted(&text)?,
+        None if args.format == Format::Table => output::print_colored(&text)?,
         None => output::print(&Printable::report(&text, args.format))?,
         Some(path) => {
             let text = Printable::report(&text, args.format);
@@ -157,11 +158,11 @@ fn curve_hint(campaigns: [&Campaign; 2]) -> Option<String> {
 pub(crate) fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     let joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
     let effects = FactorEffects::from_joined(&joined);
-    if !effects.found_any() {
+    if !effects.has_effects() {
         return Err(no_factors(&joined, &effects));
     }
     if args.format == Format::Table {
-        output::painted(&effects.render_screen(output::screen(Extent::Main)))?;
+        output::print_colored(&effects.render_screen(output::screen(ReportDetail::Main)))?;
     } else {
         output::print(&Printable::report(&effects.render(args.format), args.format))?;
     }
@@ -211,7 +212,10 @@ fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Fail
 fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
     let mut bounds = Vec::new();
     if let Some(text) = &args.max_loss {
-        bounds.push(Bound { measure: Measure::Rate, share: parse_share("--max-loss", text, 1.0)? });
+        bounds.push(ComparisonBound {
+            measure: Measure::Rate,
+            share: parse_share("--max-loss", text, 1.0)?,
+        });
     }
     for text in &args.max_slowdown {
         for bound in parse_slowdown(text)? {
@@ -238,15 +242,15 @@ fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
             bound.share * 100.0
         )));
     }
-    Ok(ComparisonRules { effect, adjust: args.adjust == Adjust::Holm, bounds })
+    Ok(ComparisonRules { effect, adjust: args.adjust == Adjustment::Holm, bounds })
 }
 
 /// Parses `20%` or `p99=20%`.
-fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
+fn parse_slowdown(text: &str) -> Result<Vec<ComparisonBound>, Failure> {
     const FLAG: &str = "--max-slowdown";
     let Some((name, value)) = text.split_once('=') else {
         let share = parse_share(FLAG, text, SLOWDOWN_MAX)?;
-        return Ok(USUAL_TIMES.map(|measure| Bound { measure, share }).to_vec());
+        return Ok(USUAL_TIMES.map(|measure| ComparisonBound { measure, share }).to_vec());
     };
     let Some(measure) = Measure::time_named(name.trim()) else {
         // Skip the first measure, which is the rate.
@@ -257,7 +261,7 @@ fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
             names.join(", ")
         )));
     };
-    Ok(vec![Bound { measure, share: parse_share(FLAG, value, SLOWDOWN_MAX)? }])
+    Ok(vec![ComparisonBound { measure, share: parse_share(FLAG, value, SLOWDOWN_MAX)? }])
 }
 
 /// Parses a share in percent, from 0 to less than `end`.
@@ -277,7 +281,7 @@ fn parse_share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
 ///
 /// # Errors
 /// If no run of the side has the setting or the value.
-fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], Failure> {
+fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[RowFilter; 2], Failure> {
     let texts = match only {
         [] => return Ok([Vec::new(), Vec::new()]),
         [both] => [both, both],
@@ -290,7 +294,7 @@ fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], 
     Ok([parse_selection(texts[0], sides[0])?, parse_selection(texts[1], sides[1])?])
 }
 
-fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
+fn parse_selection(text: &str, campaign: &Campaign) -> Result<RowFilter, Failure> {
     let known = setting_names(campaign);
     let id = campaign.id;
     let mut only = Vec::new();

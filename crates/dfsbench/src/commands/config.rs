@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, Command};
 use serde_json::{Value, json};
 
-use crate::args::defaults::{Checked, Defaults, is_switch, settable_name};
+use crate::args::defaults::{CheckedEntry, Defaults, is_switch, settable_name};
 use crate::args::{self, ConfigArgs};
 use crate::exit::{End, Failure};
 use crate::terminal::output::{self, Printable};
@@ -97,13 +97,13 @@ fn find_command<'a>(command: &'a Command, name: &str) -> Result<&'a Command, Fai
 /// Lists everything set by the environment and the file, and in which commands it takes effect.
 fn list_entries(defaults: &Defaults, command: &Command) -> Vec<Row> {
     let mut rows = Vec::new();
-    for Checked { entry, .. } in defaults.entries() {
+    for CheckedEntry { entry, .. } in defaults.entries() {
         let mut commands = Vec::new();
         let mut with_flag = 0;
         for below in command.get_subcommands() {
             let has_it = |arg: &Arg| settable_name(arg) == Some(entry.flag.as_str());
             with_flag += usize::from(!below.is_hide_set() && below.get_arguments().any(has_it));
-            if defaults.of_command(below).values().any(|winner| std::ptr::eq(*winner, entry)) {
+            if defaults.for_command(below).values().any(|winner| std::ptr::eq(*winner, entry)) {
                 commands.push(below.get_name().to_owned());
             }
         }
@@ -120,7 +120,7 @@ fn list_entries(defaults: &Defaults, command: &Command) -> Vec<Row> {
 
 /// Lists all flags of a command with their defaults.
 fn list_flags(defaults: &Defaults, command: &Command) -> Vec<Row> {
-    let found = defaults.of_command(command);
+    let found = defaults.for_command(command);
     let mut rows = Vec::new();
     for arg in command.get_arguments() {
         let Some(flag) = settable_name(arg) else { continue };

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench list` shows others)")));
     }
     let baseline = args.baseline.as_deref();
-    let screen = output::screen(report::Extent::Whole);
+    let screen = output::screen(report::ReportDetail::Whole);
     let compared = match render_contenders(&campaign, baseline, args.format, screen) {
         Ok(compared) => compared,
         Err(UnknownContender { name, known }) => {

@@ -37,7 +37,7 @@ const LEAST: u64 = 50;
 pub(crate) fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let bound = bound_of(args)?;
     let launcher = args.run.job.launcher;
-    if launcher.is_some_and(Launcher::brings_agents) && args.max_load.is_none() {
+    if launcher.is_some_and(Launcher::has_joining_agents) && args.max_load.is_none() {
         return Err(Failure::Usage(
             "--launcher: agents of a job connect only once, and the closed loop that finds the \
              heaviest load would use that connection (hint: set the heaviest load with --max-load)"
@@ -120,14 +120,14 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.run.target.as_deref() {
         None if args.run.wants_null() => RawPlan::for_target(TargetArg::NULL),
         None => RawPlan::for_target(TargetArg::embedded(User::default())),
-        Some(text) => plan_source::named(text)?,
+        Some(text) => plan_source::load_named(text)?,
     };
     // A plan has its own workloads; a bare target gets the default mix.
     let is_plan = args
         .run
         .target
         .as_deref()
-        .is_some_and(|text| plan_source::is_plan_file(text) || Preset::named(text).is_some());
+        .is_some_and(|text| plan_source::is_plan_file(text) || Preset::find_by_name(text).is_some());
     if !is_plan {
         raw.apply(&mix)?;
         "curve".clone_into(&mut raw.name);

@@ -40,8 +40,8 @@ pub(crate) fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
                 json.map_err(|error| Failure::Lab(error.to_string()))? + "\n"
             }
             format => {
-                let document = document::of_description(&description, &name.to_string());
-                replay::written(document, format)
+                let document = document::describe_trace(&description, &name.to_string());
+                replay::render_text(document, format)
             }
         }
     };

@@ -12,7 +12,7 @@ use durability::{
     ClientProgram, DurabilityContext, DurabilityEvent, DurabilityRequest, Findings, FindingsKeeper,
 };
 use engine::SystemClock;
-use fleet::Opening;
+use fleet::HostPermissions;
 use model::durability::DurabilityReport;
 use model::setting::Setting;
 use model::{Campaign, CampaignState, Host};
@@ -62,10 +62,10 @@ pub(crate) fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let mut launch = |hosts: &[&Host]| agents.launch(hosts);
     let clock = SystemClock::new();
     let read_clocks = || agent::read(&clock);
-    let opening = Opening {
+    let opening = HostPermissions {
         campaign: campaign.clone(),
         allow_destroy: args.allow_destroy.clone(),
-        ..Opening::default()
+        ..HostPermissions::default()
     };
     let context = DurabilityContext {
         token,
@@ -80,11 +80,11 @@ pub(crate) fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
         inject_fault: inject_fault
             .as_deref()
             .map(|inject| inject as &controller::FaultInjector<'_>),
-        observe: &|event| hear(&event, args),
+        observe: &|event| report_event(&event, args),
     };
     let hosts = Hosts::new(&mut launch, &read_clocks, opening);
     let measured = durability::measure(&request, &context, hosts, &mut keeper);
-    agents::note_left();
+    agents::record_no_agents();
     let Findings { reports, is_clean } = measured?;
     let is_stopped = stop.load(Relaxed);
     let state = if is_stopped { CampaignState::Interrupted } else { CampaignState::Complete };
@@ -115,7 +115,7 @@ pub(crate) fn run_client() -> Result<ExitCode, Failure> {
 fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
     let mut raw = match args.target.as_deref() {
         None | Some("embedded") => RawPlan::for_target(plan::parse_target("embedded")?),
-        Some(text) => plan_source::named(text)?,
+        Some(text) => plan_source::load_named(text)?,
     };
     if let Some(version) = &args.nfsvers {
         raw.apply(&Overrides::default().with(Setting::NfsVers, &[version]))?;
@@ -143,7 +143,7 @@ fn find_keeper(
     Ok(FindingsKeeper::with_campaign(&store, id, request, now_unix_ms)?)
 }
 
-fn hear(event: &DurabilityEvent<'_>, args: &DurabilityArgs) {
+fn report_event(event: &DurabilityEvent<'_>, args: &DurabilityArgs) {
     match event {
         DurabilityEvent::Progress(_) if args.quiet => {}
         DurabilityEvent::Progress(line) => output::message(line),
@@ -162,7 +162,7 @@ fn print_findings(
     let text = match stored {
         Some(campaign) if args.format == Format::Html => report::render(campaign, Format::Html),
         _ => {
-            let screen = output::screen(report::Extent::Whole);
+            let screen = output::screen(report::ReportDetail::Whole);
             report::render_durability(reports, args.format, screen)
         }
     };

@@ -80,13 +80,13 @@ fn check_name(what: &str, name: &str, max: usize) -> Result<(), Failure> {
 }
 
 /// A volume of a pod and where it is mounted.
-struct Mounted {
+struct MountedVolume {
     name: String,
     source: (&'static str, Value),
     path: String,
 }
 
-impl Mounted {
+impl MountedVolume {
     fn claim(name: &str, claim: &str, path: &str) -> Result<Self, Failure> {
         check_name("the claim", claim, 63)?;
         let source = ("persistentVolumeClaim", json!({ "claimName": claim }));
@@ -113,7 +113,7 @@ fn make_manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failu
     if let Some(namespace) = &args.namespace {
         check_name("--namespace", namespace, 63)?;
     }
-    let cast = Cast { args, name };
+    let cast = CampaignObjects { args, name };
     let plan = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -125,12 +125,12 @@ fn make_manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failu
 }
 
 /// Values shared by all objects of a campaign.
-struct Cast<'a> {
+struct CampaignObjects<'a> {
     args: &'a K8sArgs,
     name: &'a str,
 }
 
-impl Cast<'_> {
+impl CampaignObjects<'_> {
     fn labels(&self, part: &str) -> Value {
         json!({
             "app.kubernetes.io/name": "dfsbench",
@@ -164,14 +164,14 @@ impl Cast<'_> {
     }
 
     fn controller(&self) -> Result<Value, Failure> {
-        let plan = Mounted {
+        let plan = MountedVolume {
             name: "plan".to_owned(),
             source: ("configMap", json!({ "name": format!("{}-plan", self.name) })),
             path: "/plan".to_owned(),
         };
         let results = match &self.args.results_claim {
-            Some(claim) => Mounted::claim("results", claim, "/results")?,
-            None => Mounted {
+            Some(claim) => MountedVolume::claim("results", claim, "/results")?,
+            None => MountedVolume {
                 name: "results".to_owned(),
                 source: ("emptyDir", json!({})),
                 path: "/results".to_owned(),
@@ -216,11 +216,11 @@ impl Cast<'_> {
                 }
                 path => path,
             };
-            if volumes.iter().any(|other: &Mounted| other.path == path) {
+            if volumes.iter().any(|other: &MountedVolume| other.path == path) {
                 let why = format!("another volume is already mounted at `{path}`");
                 return Err(Failure::Usage(format!("--volume {volume}: {why}")));
             }
-            volumes.push(Mounted::claim(&format!("measured-{index}"), claim, path)?);
+            volumes.push(MountedVolume::claim(&format!("measured-{index}"), claim, path)?);
         }
         let meet = format!("{0}-controller-0.{0}-meet:{PORT}", self.name);
         let node = json!({ "fieldRef": { "fieldPath": "spec.nodeName" } });
@@ -264,7 +264,7 @@ impl Cast<'_> {
         &self,
         part: &str,
         count: u32,
-        mounted: &[Mounted],
+        mounted: &[MountedVolume],
         command: &Value,
         env: &Value,
     ) -> Value {

@@ -2,7 +2,7 @@
 //! seconds.
 //!
 //! Hosts are not set up, so plans that need that are refused; for those there is
-//! [`of_campaign`](controller::pace::of_campaign).
+//! [`from_campaign`](controller::pace::from_campaign).
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use controller::pace::{PlanProbe, Probed, probe_plan};
+use controller::pace::{PlanProbe, ProbeResult, probe_plan};
 use engine::{Clock, SystemClock};
 use model::TrialState;
 use model::units::Nanos;
 use plan::Plan;
 
-use crate::args::{MakingArgs, RunArgs};
+use crate::args::{RunArgs, TrialArgs};
 use crate::commands::campaign::{self, Session};
 use crate::exit::{End, Failure};
 use crate::plans::{dry_run, plan_source, surroundings};
@@ -49,10 +49,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 /// # Errors
 /// If hosts would have to be set up or no target can be used.
 fn measure(
-    making: &MakingArgs,
+    making: &TrialArgs,
     plan: &mut Plan,
     stop: &Arc<AtomicBool>,
-) -> Result<Probed, Failure> {
+) -> Result<ProbeResult, Failure> {
     check_hosts(plan)?;
     embedded::raise_descriptor_limit();
     let server = embedded::start(plan)?;
@@ -73,7 +73,7 @@ fn measure(
 }
 
 /// Describes each probe in one line.
-fn describe_probes(plan: &Plan, probed: PlanProbe) -> Probed {
+fn describe_probes(plan: &Plan, probed: PlanProbe) -> ProbeResult {
     let mut lines = Vec::with_capacity(probed.probes.len());
     for probe in &probed.probes {
         let label = work_label(&plan.runs[probe.run]);
@@ -86,7 +86,7 @@ fn describe_probes(plan: &Plan, probed: PlanProbe) -> Probed {
         lines.push(line);
     }
     let basis = format!("probed for {}", Nanos(probed.took_ns));
-    Probed { paces: probed.paces, lines, basis }
+    ProbeResult { paces: probed.paces, lines, basis }
 }
 
 /// Refuses runs whose hosts would have to be set up, and runs measured from other hosts.

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
         None => quick_plan()?,
-        Some(text) => plan_source::named(text)?,
+        Some(text) => plan_source::load_named(text)?,
     };
     plan_source::apply(&mut raw, &args.run)?;
     if raw.name == "run" {
@@ -153,7 +153,7 @@ fn report_campaign(
     session.report(&stored)?;
     let mut is_known = stored.state == CampaignState::Complete;
     for one in replay(&stored, ramp) {
-        is_known &= !matches!(one.search.found().recovery, Some(Recovery::Never { .. }));
+        is_known &= !matches!(one.search.breaking_point().recovery, Some(Recovery::Never { .. }));
     }
     Ok((if is_known { End::Ok } else { End::Invalid }, stored))
 }

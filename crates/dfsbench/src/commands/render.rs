@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ::report::document::text::push_beside;
-use ::report::{Extent, Format, JoinedCampaigns, NextStep};
+use ::report::{Format, JoinedCampaigns, NextStep, ReportDetail};
 use model::Campaign;
 use plan::RawPlan;
 
@@ -31,7 +31,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let mut joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
     joined.require(required.into_iter().map(|limit| limit.value));
     let text = if args.format == Format::Table {
-        let extent = if args.all { Extent::Whole } else { Extent::Main };
+        let extent = if args.all { ReportDetail::Whole } else { ReportDetail::Main };
         let report = ::report::render_joined_screen(&joined, output::screen(extent));
         report + &next_of_joined(&joined, args)
     } else {
@@ -41,7 +41,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         write_pictures(directory, &joined, &args.results)?;
     }
     match &args.output {
-        None if args.format == Format::Table => output::painted(&text)?,
+        None if args.format == Format::Table => output::print_colored(&text)?,
         None => output::print(&Printable::report(&text, args.format))?,
         Some(path) => {
             let text = Printable::report(&text, args.format);
@@ -110,7 +110,7 @@ pub(crate) fn next_line(campaign: &Campaign, results: &Path) -> String {
         NextStep::Probe(address) => format!("dfsbench probe {address}"),
         NextStep::Repair(hint) => {
             let mut lines = String::from("\n");
-            let columns = output::screen(Extent::Whole).columns();
+            let columns = output::screen(ReportDetail::Whole).columns();
             push_beside(&mut lines, "next:", NEXT, &hint, columns);
             return lines;
         }

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     // Dropping this stops the programs on the hosts, so it must outlive them.
     let mut agents = Agents::new(Arc::clone(&stop), Visibility::Shown);
     let start = |shared: &SharedTrace<'_>| start_hosts(args, shared, &mut agents, clock, &stop);
-    let Planned { mut plan, hosts } = read_plan(args, source, settings, start)?;
+    let PlannedReplay { mut plan, hosts } = read_plan(args, source, settings, start)?;
     // If this process is killed, the record is used to find what is left. It is removed at the end.
     let recorded = recorded_target(args, kind)?;
     if let Some(target) = &recorded {
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         Some(target) if request.tree_use == TreeUse::Temporary => {
             let records_dir = user_dirs::records_dir();
             let now_ms = calendar::now_unix_ms();
-            Some(WorkRecord::of_replay(target, &request.directory, &records_dir, now_ms)?)
+            Some(WorkRecord::for_replay(target, &request.directory, &records_dir, now_ms)?)
         }
         _ => None,
     };
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 }
 
 /// A plan and the hosts that share it.
-struct Planned {
+struct PlannedReplay {
     plan: ReplayPlan,
     hosts: Option<ShareHosts>,
 }
@@ -133,20 +133,20 @@ fn read_plan(
     source: impl Read,
     settings: PlanSettings,
     start_hosts: impl FnOnce(&SharedTrace<'_>) -> Result<ShareHosts, Failure>,
-) -> Result<Planned, Failure> {
+) -> Result<PlannedReplay, Failure> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     let of_trace =
         |error: &dyn Display| Failure::Usage(format!("trace `{}` {error}", args.trace.display()));
     if args.hosts.is_empty() {
         let plan = ReplayPlan::read(source, &settings).map_err(|error| of_trace(&error))?;
-        return Ok(Planned { plan, hosts: None });
+        return Ok(PlannedReplay { plan, hosts: None });
     }
     let mut trace = Vec::new();
     source.read_to_end(&mut trace).map_err(|error| of_trace(&error))?;
     let plan = ReplayPlan::read(&trace[..], &settings).map_err(|error| of_trace(&error))?;
     let shared = SharedTrace { target: &args.target, trace: &trace, settings, plan: &plan };
     let hosts = start_hosts(&shared)?;
-    Ok(Planned { plan, hosts: Some(hosts) })
+    Ok(PlannedReplay { plan, hosts: Some(hosts) })
 }
 
 /// Combines everything that is stored about the replays.
@@ -207,7 +207,7 @@ fn start_hosts(
     let mut wanted = Vec::with_capacity(args.hosts.len());
     for name in &args.hosts {
         let ssh_config = args.ssh_config.clone();
-        wanted.push(Host { ssh: Some(name.clone()), ssh_config, ..Host::here(name) });
+        wanted.push(Host { ssh: Some(name.clone()), ssh_config, ..Host::local(name) });
     }
     let mut remotes: Vec<(String, ShareRemote)> = Vec::with_capacity(wanted.len());
     for (name, remote) in args.hosts.iter().zip(agents.launch_as(&wanted, SHARING_HOST)) {
@@ -254,17 +254,17 @@ fn print(args: &ReplayArgs, stored: &StoredReplay) -> Result<(), Failure> {
             .map_err(|error| Failure::Lab(error.to_string()))?;
         return output_file::write_or_print(output, &Printable::json(&(json + "\n")));
     }
-    let text = written(document::of_replay(stored), args.format);
+    let text = render_text(document::describe_replay(stored), args.format);
     output_file::write_or_print(output, &Printable::text(&text))
 }
 
 /// Renders a document in a human-readable format.
-pub(crate) fn written(mut document: report::document::Document, format: DescribeFormat) -> String {
+pub(crate) fn render_text(mut document: report::document::Document, format: DescribeFormat) -> String {
     match format {
         DescribeFormat::Markdown => document.render(Form::Markdown),
         DescribeFormat::Html => document.page("Written by dfsbench; loads no external resources."),
         DescribeFormat::Text | DescribeFormat::Json => {
-            let screen = output::screen(report::Extent::Whole);
+            let screen = output::screen(report::ReportDetail::Whole);
             document.narrow(screen);
             report::document::text::render(&document, screen.columns())
         }

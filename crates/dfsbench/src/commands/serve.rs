@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     if let (Some(path), Some(pem)) = (&args.tls_ca_out, server.certificate_pem()) {
         output_file::write(path, pem.as_bytes(), None)?;
     }
-    let place = Place {
+    let place = ServerAddress {
         address: server.address().ip(),
         port: server.address().port(),
         versions: &server_plan.versions,
@@ -201,7 +201,7 @@ fn explain_start_failure(error: &ServerError) -> Failure {
 }
 
 /// The address on which the server listens, and the protocols that it offers.
-struct Place<'a> {
+struct ServerAddress<'a> {
     address: IpAddr,
     port: u16,
     versions: &'a [NfsVersion],
@@ -209,7 +209,7 @@ struct Place<'a> {
     tls: bool,
 }
 
-impl Place<'_> {
+impl ServerAddress<'_> {
     /// Returns the address in the form that `dfsbench run` accepts on this host.
     fn url(&self, tls_ca: Option<&Path>) -> String {
         let port = self.port;
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn commands_name_what_each_version_needs() {
-        let place = Place {
+        let place = ServerAddress {
             address: "::1".parse().unwrap(),
             port: 2049,
             versions: &[NfsVersion::V3, NfsVersion::V4_1],

@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn written(words: &[&str]) -> Result<String, Failure> {
+    fn quote_words(words: &[&str]) -> Result<String, Failure> {
         let args = SlurmArgs::parse_from([&["slurm"], words].concat());
         job_script(&args, "scaling", count_agents(&args)?, 33, Path::new("/opt/it's here/dfsbench"))
     }
@@ -145,7 +145,7 @@ mod tests {
         let more =
             ["--sbatch", "--exclusive", "--sbatch", "comment=two words", "--results", "/r/x.db"];
         let flags = ["--", "--name", "two words", "--trials=3"];
-        let script = written(&[&words[..], &more[..], &flags[..]].concat()).unwrap();
+        let script = quote_words(&[&words[..], &more[..], &flags[..]].concat()).unwrap();
         let wanted = "\
 #!/bin/sh
 #SBATCH --job-name=dfsbench-scaling

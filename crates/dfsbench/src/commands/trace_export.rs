@@ -65,18 +65,18 @@ const ENTRIES: [ExportColumn; 6] = [
 ];
 
 /// Reason why a trace can't be exported.
-enum Refused {
+enum TraceExportFailure {
     Trace(TraceError),
     Files(ExportError),
 }
 
-impl From<TraceError> for Refused {
+impl From<TraceError> for TraceExportFailure {
     fn from(error: TraceError) -> Self {
         Self::Trace(error)
     }
 }
 
-impl From<ExportError> for Refused {
+impl From<ExportError> for TraceExportFailure {
     fn from(error: ExportError) -> Self {
         Self::Files(error)
     }
@@ -94,8 +94,10 @@ pub(crate) fn export(
     let source = input_file::open_stream(path, "trace")?;
     let source = BufReader::with_capacity(BUFFER_BYTES, source);
     write_tables(source, directory, format).map_err(|refused| match refused {
-        Refused::Trace(error) => Failure::Usage(format!("trace `{}` {error}", path.display())),
-        Refused::Files(error) => error.into(),
+        TraceExportFailure::Trace(error) => {
+            Failure::Usage(format!("trace `{}` {error}", path.display()))
+        }
+        TraceExportFailure::Files(error) => error.into(),
     })
 }
 
@@ -103,7 +105,7 @@ fn write_tables(
     source: impl std::io::Read,
     directory: &Path,
     format: ExportFormat,
-) -> Result<Vec<Exported>, Refused> {
+) -> Result<Vec<Exported>, TraceExportFailure> {
     let mut reader = TraceReader::new(source)?;
     let mut files = TableFiles::begin(directory, format)?;
     let ops = files.add("ops", &OPS)?;
@@ -146,7 +148,7 @@ fn integer(number: impl Into<u64>) -> ExportCell {
     ExportCell::Integer(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }
 
-fn maybe(number: Option<impl Into<u64>>) -> ExportCell {
+fn optional(number: Option<impl Into<u64>>) -> ExportCell {
     number.map_or(ExportCell::Null, integer)
 }
 
@@ -174,7 +176,7 @@ fn call_row(call: &Call) -> Vec<ExportCell> {
     vec![
         integer(call.number),
         integer(call.start_ns),
-        maybe(call.response_ns),
+        optional(call.response_ns),
         integer(call.connection),
         text(call.version.name()),
         integer(call.flags),
@@ -189,7 +191,7 @@ fn op_row(call: &Call, position: usize, op: &Op) -> Vec<ExportCell> {
         integer(call.number),
         integer(position as u64),
         text(call.version.kind_name(op.kind)),
-        maybe(op.status),
+        optional(op.status),
         integer(op.file),
         integer(op.other),
         integer(op.result),
@@ -202,8 +204,8 @@ fn op_row(call: &Call, position: usize, op: &Op) -> Vec<ExportCell> {
         integer(op.how),
         integer(op.committed),
         integer(op.file_type),
-        maybe(op.size),
-        maybe(op.size_before),
+        optional(op.size),
+        optional(op.size_before),
         integer(op.flags),
     ]
 }
@@ -215,7 +217,7 @@ fn entry_row(entry: &Entry) -> Vec<ExportCell> {
         integer(entry.name),
         integer(entry.file),
         integer(entry.file_type),
-        maybe(entry.size),
+        optional(entry.size),
     ]
 }
 
@@ -269,7 +271,7 @@ mod tests {
         let directory = folder.path().join("tables");
         let bytes = trace_bytes();
         let made = write_tables(&bytes[..bytes.len() - 1], &directory, ExportFormat::Csv);
-        assert!(matches!(made, Err(Refused::Trace(TraceError::Cut { .. }))));
+        assert!(matches!(made, Err(TraceExportFailure::Trace(TraceError::Cut { .. }))));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -25,11 +25,11 @@ use results::{Store, StoreError};
 
 use crate::args::ViewArgs;
 use crate::exit::{End, Failure};
-use crate::http::{self, Answer, Request};
+use crate::http::{self, Request, Response};
 use crate::metrics::{self, Endpoint};
 use crate::signals;
 use crate::terminal::output;
-use news::News;
+use news::ChangeFeed;
 use pages::Pages;
 
 /// Maximum number of connections, and of those among them that wait for changes.
@@ -48,7 +48,7 @@ struct Shared {
     token: String,
     port: u16,
     pages: Pages,
-    news: Arc<News>,
+    news: Arc<ChangeFeed>,
     policy: String,
     connections: AtomicUsize,
     listeners: AtomicUsize,
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
         }
     };
     let stop = signals::stop_flag()?;
-    let news = Arc::new(News::default());
+    let news = Arc::new(ChangeFeed::default());
     let lines = store.list()?;
     let running = find_running(&store, &lines);
     news.update(&lines, running);
@@ -152,9 +152,9 @@ fn open_browser(url: &str) {
 }
 
 /// Checks the file for changes periodically, in a separate thread.
-fn watch_file(path: std::path::PathBuf, news: Arc<News>) {
+fn watch_file(path: std::path::PathBuf, news: Arc<ChangeFeed>) {
     std::thread::spawn(move || {
-        let mut open: Option<Checked> = None;
+        let mut open: Option<CheckedResults> = None;
         loop {
             std::thread::sleep(CHECK_FILE_EVERY);
             // If the file is locked for a moment or gone, the next check opens it again.
@@ -164,16 +164,20 @@ fn watch_file(path: std::path::PathBuf, news: Arc<News>) {
 }
 
 /// The results file as of the last check.
-struct Checked {
+struct CheckedResults {
     store: Store,
     version: i64,
     lines: Vec<CampaignLine>,
 }
 
 /// Detects changes in the file and in the set of processes that run campaigns.
-fn check_file(path: &Path, last: Option<Checked>, news: &News) -> Result<Checked, StoreError> {
+fn check_file(
+    path: &Path,
+    last: Option<CheckedResults>,
+    news: &ChangeFeed,
+) -> Result<CheckedResults, StoreError> {
     let (store, known) = match last {
-        Some(Checked { store, version, lines }) => (store, Some((version, lines))),
+        Some(CheckedResults { store, version, lines }) => (store, Some((version, lines))),
         None => (Store::open_existing(path)?, None),
     };
     // Get the version before the list, so that a change between the two is found by the next check.
@@ -182,7 +186,7 @@ fn check_file(path: &Path, last: Option<Checked>, news: &News) -> Result<Checked
         Some((same, lines)) if same == version => lines,
         _ => store.list()?,
     };
-    let checked = Checked { store, version, lines };
+    let checked = CheckedResults { store, version, lines };
     news.update(&checked.lines, find_running(&checked.store, &checked.lines));
     Ok(checked)
 }
@@ -252,7 +256,7 @@ fn answer_request(stream: &mut TcpStream, shared: &Arc<Shared>) {
 }
 
 /// Returns the path after the token. A client without the token learns nothing else.
-fn path_below_token<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Answer> {
+fn path_below_token<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Response> {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         let sentence = "Pages are read with GET; nothing can be changed here.";
         return Err(error_answer("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
@@ -285,8 +289,8 @@ fn is_same(guess: &str, token: &str) -> bool {
     guess.len() == token.len() && std::hint::black_box(differ) == 0
 }
 
-fn error_answer(status: &'static str, fields: &'static str, sentence: &str) -> Answer {
-    Answer {
+fn error_answer(status: &'static str, fields: &'static str, sentence: &str) -> Response {
+    Response {
         status,
         content_type: http::HTML,
         fields,
@@ -294,7 +298,7 @@ fn error_answer(status: &'static str, fields: &'static str, sentence: &str) -> A
     }
 }
 
-fn not_found() -> Answer {
+fn not_found() -> Response {
     error_answer(
         "404 Not Found",
         "",

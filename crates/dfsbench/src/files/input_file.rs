@@ -44,7 +44,7 @@ pub(crate) fn is_read_once(path: &Path) -> bool {
 /// # Errors
 /// If it is not a file or pipe, can't be read, is not text, or is too large.
 pub(crate) fn read_plan(path: &Path) -> Result<String, Failure> {
-    if let Some(preset) = path.to_str().and_then(Preset::named) {
+    if let Some(preset) = path.to_str().and_then(Preset::find_by_name) {
         return Ok(preset.text.to_owned());
     }
     let read = if path.as_os_str() == STDIN {

@@ -218,7 +218,7 @@ fn is_database(path: &Path) -> bool {
 }
 
 fn write_checked(path: &Path, content: &[u8]) -> io::Result<()> {
-    let Opened { mut file, moved } = open_checked(path)?;
+    let OpenedFile { mut file, moved } = open_checked(path)?;
     let written = file.write_all(content);
     match moved {
         Some(moved) => moved.finish(written),
@@ -227,20 +227,20 @@ fn write_checked(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// A file that is open for writing, and where to move it once it is complete.
-struct Opened {
+struct OpenedFile {
     file: File,
     /// `None` if the existing file is written in place.
-    moved: Option<Moved>,
+    moved: Option<PendingMove>,
 }
 
 /// A new file and the place to move it to.
 #[derive(Debug)]
-struct Moved {
+struct PendingMove {
     part: PathBuf,
     place: PathBuf,
 }
 
-impl Moved {
+impl PendingMove {
     /// Renames the file if it was written, and removes it if writing or renaming failed.
     fn finish(&self, written: io::Result<()>) -> io::Result<()> {
         let moved = written.and_then(|()| fs::rename(&self.part, &self.place));
@@ -257,13 +257,13 @@ impl Moved {
 }
 
 /// Opens the target of a path that has been checked, to write it from the beginning.
-fn open_checked(path: &Path) -> io::Result<Opened> {
+fn open_checked(path: &Path) -> io::Result<OpenedFile> {
     let place = follow_links(path)?;
     let found = match fs::metadata(&place) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             foreign_folder::warn_beside(&place);
             let (part, file) = make_part(&place)?;
-            return Ok(Opened { file, moved: Some(Moved { part, place }) });
+            return Ok(OpenedFile { file, moved: Some(PendingMove { part, place }) });
         }
         Err(error) => return Err(error),
         Ok(found) => found,
@@ -272,12 +272,12 @@ fn open_checked(path: &Path) -> io::Result<Opened> {
         // A user without write access must not replace the file, even if its folder allows that.
         OpenOptions::new().write(true).open(&place)?;
         if let Some((part, file)) = make_part_like(&place, &found)? {
-            return Ok(Opened { file, moved: Some(Moved { part, place }) });
+            return Ok(OpenedFile { file, moved: Some(PendingMove { part, place }) });
         }
     }
     // Only truncate regular files.
     let file = OpenOptions::new().write(true).truncate(found.is_file()).open(&place)?;
-    Ok(Opened { file, moved: None })
+    Ok(OpenedFile { file, moved: None })
 }
 
 /// Follows all symlinks of a path. Its last component need not exist.

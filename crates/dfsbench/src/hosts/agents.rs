@@ -12,10 +12,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use controller::Launched;
+use controller::LaunchedAgent;
 use fleet::job::{Job, JobRequest, Scheduler};
 use fleet::ssh::{self, Launcher, LauncherOptions};
-use fleet::{Gone, Remote};
+use fleet::{PeerGone, Remote};
 use model::{Host, panicked};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,7 +43,7 @@ fn note_reached(host: &str) {
 }
 
 /// Records that no host has an agent any more.
-pub(crate) fn note_left() {
+pub(crate) fn record_no_agents() {
     lock_always(&REACHED).clear();
 }
 
@@ -87,9 +87,9 @@ impl Agents {
     ///
     /// Returns an agent for each host, or a sentence that explains why the host can't be reached or
     /// can't run this program.
-    pub(crate) fn launch(&mut self, hosts: &[&Host]) -> Vec<Launched> {
+    pub(crate) fn launch(&mut self, hosts: &[&Host]) -> Vec<LaunchedAgent> {
         // Keyed by the index of the host, because agents don't start in the order of `hosts`.
-        let mut launched: BTreeMap<usize, Result<Remote, Gone>> = BTreeMap::new();
+        let mut launched: BTreeMap<usize, Result<Remote, PeerGone>> = BTreeMap::new();
         let mut missing = Vec::new();
         for (index, host) in hosts.iter().enumerate() {
             let of_job = self.job.as_mut().and_then(|job| job.take_agent(host));
@@ -107,7 +107,7 @@ impl Agents {
         let machines = group_by_machine(&missing);
         launched.extend(start_all(&machines, self.launcher.as_deref(), &self.stop));
         self.copies.finish();
-        let mut transports: Vec<Launched> = Vec::with_capacity(hosts.len());
+        let mut transports: Vec<LaunchedAgent> = Vec::with_capacity(hosts.len());
         for (index, agent) in launched {
             transports.push(match agent {
                 Ok(agent) => {
@@ -124,7 +124,7 @@ impl Agents {
     ///
     /// # Errors
     /// If the host can't be reached or can't run this program; the message is a full sentence.
-    pub(crate) fn launch_one(&mut self, host: &Host) -> Launched {
+    pub(crate) fn launch_one(&mut self, host: &Host) -> LaunchedAgent {
         self.launch(&[host]).swap_remove(0)
     }
 
@@ -134,7 +134,7 @@ impl Agents {
         &mut self,
         hosts: &[Host],
         words: &str,
-    ) -> Vec<Result<Remote<In, Out>, Gone>>
+    ) -> Vec<Result<Remote<In, Out>, PeerGone>>
     where
         In: DeserializeOwned + Send + 'static,
         Out: Serialize + Send + 'static,
@@ -168,7 +168,7 @@ impl Agents {
     ///
     /// # Errors
     /// If the host can't be reached or can't run this program; the message is a full sentence.
-    pub(crate) fn program_on(&mut self, host: &Host) -> Result<HostProgram, Gone> {
+    pub(crate) fn program_on(&mut self, host: &Host) -> Result<HostProgram, PeerGone> {
         if host.ssh.is_none() {
             return Ok(HostProgram::Here);
         }
@@ -183,7 +183,7 @@ impl Agents {
     }
 
     /// Creates the launcher that starts agents over ssh, with the binaries it may copy to hosts.
-    fn make_launcher(&self, host: &Host) -> Result<Launcher, Gone> {
+    fn make_launcher(&self, host: &Host) -> Result<Launcher, PeerGone> {
         Launcher::new(LauncherOptions {
             binaries: candidate_programs(host)?,
             cache: user_dirs::cache_dir(),
@@ -237,7 +237,7 @@ fn start_all(
     machines: &[Machine<'_>],
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
-) -> Vec<(usize, Result<Remote, Gone>)> {
+) -> Vec<(usize, Result<Remote, PeerGone>)> {
     let mut started = Vec::new();
     for some in machines.chunks(ssh::AT_ONCE_MAX) {
         thread::scope(|scope| {
@@ -258,7 +258,7 @@ fn start_on_machine(
     machine: &Machine<'_>,
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
-) -> Vec<(usize, Result<Remote, Gone>)> {
+) -> Vec<(usize, Result<Remote, PeerGone>)> {
     machine.iter().map(|(index, host)| (*index, start_caught(host, launcher, stop))).collect()
 }
 
@@ -267,10 +267,10 @@ fn start_caught(
     host: &Host,
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
-) -> Result<Remote, Gone> {
+) -> Result<Remote, PeerGone> {
     match panicked::catch(|| start_remote(host, launcher, stop)) {
         Ok(started) => started,
-        Err(panicked) => Err(Gone(format!("host {}: {panicked}", host.name))),
+        Err(panicked) => Err(PeerGone(format!("host {}: {panicked}", host.name))),
     }
 }
 
@@ -278,7 +278,7 @@ fn start_remote(
     host: &Host,
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
-) -> Result<Remote, Gone> {
+) -> Result<Remote, PeerGone> {
     if let Some(launcher) = launcher
         && host.ssh.is_some()
     {
@@ -305,7 +305,7 @@ fn group_by_machine<'h>(hosts: &[(usize, &'h Host)]) -> Vec<Machine<'h>> {
 }
 
 /// Binaries that a host may be able to run, best first.
-fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
+fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, PeerGone> {
     if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
         return Ok(vec![named.into()]);
     }
@@ -320,11 +320,11 @@ fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
     Ok(programs)
 }
 
-fn this_program(host: &Host) -> Result<PathBuf, Gone> {
+fn this_program(host: &Host) -> Result<PathBuf, PeerGone> {
     match own_program::find() {
         Ok(program) => Ok(program),
         Err(error) => {
-            Err(Gone(format!("host {}: can't find this program's file: {error}", host.name)))
+            Err(PeerGone(format!("host {}: can't find this program's file: {error}", host.name)))
         }
     }
 }

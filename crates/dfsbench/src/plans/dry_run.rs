@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use controller::pace::{self, Probed};
+use controller::pace::{self, ProbeResult};
 use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size, Wait};
 use model::{Fresh, Host, InterferenceRule, Invalidation, LabSpec, LabStep, RunSpec};
@@ -41,7 +41,7 @@ pub(crate) fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
     if let Some(named) = &args.estimate.assume_pace {
         let (store, id) = joined::find_campaign(named, &args.making.results)?;
         let earlier = memory_guard::load(&store, id)?;
-        return Ok(describe_probed(plan, &rates, &pace::of_campaign(plan, &earlier)?));
+        return Ok(describe_probed(plan, &rates, &pace::from_campaign(plan, &earlier)?));
     }
     let mut estimate = estimate_at(plan, &rates);
     let steps = count_steps(plan);
@@ -71,7 +71,7 @@ fn count_steps(plan: &Plan) -> u64 {
 }
 
 /// Describes what a plan would do, based on the results of a probe.
-pub(crate) fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
+pub(crate) fn describe_probed(plan: &Plan, rates: &Rates, probed: &ProbeResult) -> String {
     let mut basis = probed.basis.clone();
     let assumed = probed.paces.iter().filter(|pace| pace.is_none()).count();
     if assumed > 0 {
@@ -118,7 +118,7 @@ pub(crate) fn describe_thinned(plan: &Plan) -> Option<String> {
 }
 
 fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
-    let columns = output::screen(report::Extent::Whole).columns();
+    let columns = output::screen(report::ReportDetail::Whole).columns();
     let mut text = String::new();
     push_table(&mut text, &matrix_table(plan, estimate, columns), columns);
     let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
@@ -237,7 +237,7 @@ fn describe_hosts(plan: &Plan) -> String {
         // Writing to a `String` never fails.
         let _ = writeln!(text, "  {}: {}", host.name, host_address(host));
     }
-    text.push_str(&who_works(plan));
+    text.push_str(&describe_workers(plan));
     if plan.runs.iter().all(|run| run.lab.is_none()) {
         return text;
     }
@@ -282,7 +282,7 @@ fn host_address(host: &Host) -> String {
 }
 
 /// Lists which hosts work in which runs, if there is a choice.
-fn who_works(plan: &Plan) -> String {
+fn describe_workers(plan: &Plan) -> String {
     let mut parts: Vec<(&[Host], Vec<usize>)> = Vec::new();
     for (index, run) in plan.runs.iter().enumerate() {
         let hosts = run.placement.hosts.as_slice();

@@ -41,7 +41,7 @@ pub(crate) fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::NULL),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
-        Some(text) => named(text)?,
+        Some(text) => load_named(text)?,
     };
     apply(&mut raw, args)?;
     Ok(raw)
@@ -51,8 +51,8 @@ pub(crate) fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
 ///
 /// # Errors
 /// If it can't be read.
-pub(crate) fn named(text: &str) -> Result<RawPlan, Failure> {
-    match Preset::named(text) {
+pub(crate) fn load_named(text: &str) -> Result<RawPlan, Failure> {
+    match Preset::find_by_name(text) {
         Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
         None if is_plan_file(text) => read_plan(Path::new(text)),
         None => {
@@ -97,7 +97,9 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
 fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
     match target {
         Some(text)
-            if given.scale.is_some() && !is_plan_file(text) && Preset::named(text).is_none() =>
+            if given.scale.is_some()
+                && !is_plan_file(text)
+                && Preset::find_by_name(text).is_none() =>
         {
             Err(Failure::Usage(format!(
                 "--scale: applies only to plans and presets; `{text}` is a target (hint: use \

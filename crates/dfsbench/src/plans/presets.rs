@@ -47,12 +47,12 @@ impl Preset {
 
     /// Finds a preset by its name or by its path in this repository. An existing file or directory
     /// of that name takes precedence.
-    pub(crate) fn named(text: &str) -> Option<Self> {
-        if Path::new(text).exists() { None } else { Self::of_path(text) }
+    pub(crate) fn find_by_name(text: &str) -> Option<Self> {
+        if Path::new(text).exists() { None } else { Self::find_by_path(text) }
     }
 
     /// Finds a preset by its path, whether or not that file exists.
-    fn of_path(text: &str) -> Option<Self> {
+    fn find_by_path(text: &str) -> Option<Self> {
         let name = bare_name(text);
         Self::ALL.into_iter().find(|preset| preset.name == name)
     }
@@ -136,9 +136,9 @@ mod tests {
             assert!(!title.contains(preset.name) || title.contains(' '), "{title}");
             let path = format!("presets/{}.toml", preset.name);
             // The tests of this crate run in a directory that contains such a file.
-            assert_eq!(Preset::of_path(&path).unwrap().name, preset.name);
+            assert_eq!(Preset::find_by_path(&path).unwrap().name, preset.name);
         }
-        assert!(Preset::named("presets/none.toml").is_none());
+        assert!(Preset::find_by_name("presets/none.toml").is_none());
     }
 
     /// Resolves the plan of a preset, scaled if a factor is given.

@@ -42,7 +42,7 @@ struct Running {
 /// If one can't be started.
 pub(crate) fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
     let settings: Vec<NfsSettings> = plan.on_server().map(RunSpec::nfs).collect();
-    let without_faults: Vec<NfsSettings> = plan.on_faultless().map(RunSpec::nfs).collect();
+    let without_faults: Vec<NfsSettings> = plan.runs_without_faults().map(RunSpec::nfs).collect();
     let clean = ServerPlan { faults: Vec::new(), ..plan.server.clone() };
     if settings.is_empty() && without_faults.is_empty() {
         return Ok(None);

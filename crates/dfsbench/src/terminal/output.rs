@@ -80,7 +80,7 @@ pub(crate) fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
 const COLUMNS_USUAL: usize = 100;
 
 /// Returns the screen to render a report for, as wide as `COLUMNS` or else the terminal.
-pub(crate) fn screen(extent: report::Extent) -> report::Screen {
+pub(crate) fn screen(extent: report::ReportDetail) -> report::Screen {
     report::Screen::new(columns().unwrap_or(COLUMNS_USUAL), extent)
 }
 
@@ -100,7 +100,7 @@ fn columns() -> Option<usize> {
 ///
 /// # Errors
 /// If stdout can't be written.
-pub(crate) fn painted(text: &str) -> Result<(), StdoutError> {
+pub(crate) fn print_colored(text: &str) -> Result<(), StdoutError> {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(report::paint(&printable::to_printable(text)).as_bytes()) {
         Ok(()) => stdout.flush().map_err(StdoutError),
@@ -200,7 +200,7 @@ fn terminal_columns(terminal: BorrowedFd<'_>) -> Option<usize> {
 
 /// Lists names with their descriptions, which are wrapped to fit the terminal.
 pub(crate) fn name_list(names: &[(&str, &str)]) -> String {
-    let columns = screen(report::Extent::Whole).columns();
+    let columns = screen(report::ReportDetail::Whole).columns();
     let mut indent = 0;
     for (name, _) in names {
         indent = indent.max(name.chars().count() + 2);

@@ -4,12 +4,12 @@
 //! `--watch`, a full screen. Caveats are printed as they appear, once per code.
 
 mod bar;
+mod campaign_progress;
 mod caveats;
 mod frame;
 mod label;
 pub(crate) mod lines;
 mod screen;
-mod seen;
 mod stream;
 
 use std::io::IsTerminal as _;
@@ -24,9 +24,10 @@ use report::live::Live;
 use crate::exit::Failure;
 use crate::terminal::output::{self, lock_always};
 use bar::{Bar, Status};
+use campaign_progress::CampaignProgress;
 use screen::Screen;
-use seen::Seen;
 
+pub use campaign_progress::trial_figures;
 pub(crate) use label::work_label;
 pub(crate) use screen::check as check_screen;
 pub(crate) use seen::trial_figures;
@@ -36,7 +37,7 @@ const LATELY: usize = 20;
 
 /// Shows the progress of a campaign.
 pub(crate) struct Progress {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<CampaignProgress>>,
     bar: Bar,
     plain: bool,
     screen: Option<Screen>,
@@ -56,7 +57,7 @@ impl Progress {
         let quiet = visibility == Visibility::Hidden;
         let terminal = std::io::stderr().is_terminal();
         Self {
-            seen: Arc::new(Mutex::new(Seen::of(plan))),
+            seen: Arc::new(Mutex::new(CampaignProgress::new(plan))),
             bar: Bar::new(terminal && !quiet),
             plain: !quiet && !terminal,
             screen: None,
@@ -67,7 +68,7 @@ impl Progress {
     /// Creates a display for a campaign whose number of trials is unknown.
     pub(crate) fn open_ended(plan: &Plan, visibility: Visibility) -> Self {
         let progress = Self::new(plan, visibility);
-        progress.seen().total = 0;
+        progress.lock_state().total = 0;
         progress
     }
 
@@ -82,22 +83,22 @@ impl Progress {
     }
 
     /// Handles an event.
-    pub(crate) fn hear(&mut self, event: &Event<'_>) {
-        // After `hear`, a finished trial already counts, so get its number before.
-        let place = self.seen().place();
-        let new_caveats = self.seen().hear(event);
+    pub(crate) fn handle_event(&mut self, event: &Event<'_>) {
+        // After `handle_event`, a finished trial already counts, so get its number before.
+        let place = self.lock_state().place();
+        let new_caveats = self.lock_state().handle_event(event);
         match event {
             Event::TrialBegun { .. } | Event::PassBegun(_) | Event::Progress(_) => self.draw_bar(),
             Event::TrialEnded { trial, .. } => {
                 if self.plain || trial.state != TrialState::Done {
-                    self.say(&self.describe_trial(&place));
+                    self.print_line(&self.describe_trial(&place));
                 }
                 self.print_caveats(new_caveats);
             }
             Event::RunGivenUp(spec) => {
-                let run = self.seen().labels.label(spec);
+                let run = self.lock_state().labels.label(spec);
                 let failures = controller::FAILURES_MAX;
-                self.say(&format!("giving up on {run} after {failures} failed trials"));
+                self.print_line(&format!("giving up on {run} after {failures} failed trials"));
             }
             Event::Left(left) => output::message(&format!(
                 "warning: {left} (hint: `dfsbench clean` tries to restore it)"
@@ -124,7 +125,7 @@ impl Progress {
         self.screen = None;
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn lock_state(&self) -> MutexGuard<'_, CampaignProgress> {
         lock_always(&self.seen)
     }
 
@@ -134,13 +135,13 @@ impl Progress {
             return;
         }
         let status = {
-            let seen = self.seen();
+            let seen = self.lock_state();
             let latest = seen.rates.len().saturating_sub(LATELY);
             Status {
                 made: seen.made,
                 most: seen.most_trials(),
                 place: seen.short_place(),
-                doing: seen.doing(),
+                doing: seen.describe_work(),
                 rate: seen.rate().map(|rate| rate.to_string()).unwrap_or_default(),
                 lately: seen.rates.range(latest..).copied().collect(),
                 left: frame::time_left(&seen, self.started.elapsed()),
@@ -151,7 +152,7 @@ impl Progress {
 
     /// Describes the last finished trial, whose number is given: `3/12 nfs stream: write 1 GB/s`.
     fn describe_trial(&self, place: &str) -> String {
-        let seen = self.seen();
+        let seen = self.lock_state();
         let comma = if seen.may_end_early { "," } else { "" };
         let ended = seen.ended.back().map_or("", String::as_str);
         format!("{place}{comma} {ended}")
@@ -160,16 +161,16 @@ impl Progress {
     /// Prints the latest `count` caveats.
     fn print_caveats(&self, count: usize) {
         let lines: Vec<String> = {
-            let seen = self.seen();
+            let seen = self.lock_state();
             let first = seen.caveats.len() - count;
-            seen.caveats[first..].iter().map(caveats::CaveatSeen::line).collect()
+            seen.caveats[first..].iter().map(caveats::ReportedCaveat::line).collect()
         };
         for line in lines {
-            self.say(&line);
+            self.print_line(&line);
         }
     }
 
-    fn say(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         if self.plain {
             output::message(line);
         } else if self.screen.is_none() {

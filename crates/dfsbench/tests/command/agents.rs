@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fleet::wire::{Greeting, PROTOCOL};
-use fleet::{Assignment, Gone, JournalLocation, Order, Remote, Report, Transport, remote, stdio};
+use fleet::{
+    Assignment, JournalLocation, Order, PeerGone, Remote, Report, Transport, remote, stdio,
+};
 use model::testing::RunBuilder;
 use model::{Pass, Share, Target, Workload};
 use rustix::process::{Pid, Signal, kill_process};
@@ -25,7 +27,7 @@ fn agent() -> Command {
     command
 }
 
-fn start(command: &mut Command) -> Result<Remote, Gone> {
+fn start(command: &mut Command) -> Result<Remote, PeerGone> {
     Remote::start(command, "h", Arc::default())
 }
 
@@ -44,7 +46,7 @@ fn octal(greeting: &Greeting) -> String {
     greeting.to_bytes().iter().fold(String::new(), |text, byte| text + &format!("\\{byte:03o}"))
 }
 
-fn ask(remote: &mut Remote, order: Order) -> Result<Report, Gone> {
+fn ask(remote: &mut Remote, order: Order) -> Result<Report, PeerGone> {
     remote.send(order)?;
     loop {
         match remote.receive()? {
@@ -55,7 +57,7 @@ fn ask(remote: &mut Remote, order: Order) -> Result<Report, Gone> {
 }
 
 /// Makes the workers start the mix.
-fn begin_mix(remote: &mut Remote) -> Result<(), Gone> {
+fn begin_mix(remote: &mut Remote) -> Result<(), PeerGone> {
     let pass = Pass::Mix;
     let share = Share::whole(1);
     assert_eq!(ask(remote, Order::Prepare(pass))?, Report::Prepared);
@@ -64,7 +66,7 @@ fn begin_mix(remote: &mut Remote) -> Result<(), Gone> {
 }
 
 /// Runs the mix.
-fn mix(remote: &mut Remote) -> Result<Report, Gone> {
+fn mix(remote: &mut Remote) -> Result<Report, PeerGone> {
     begin_mix(remote)?;
     loop {
         match remote.receive()? {
@@ -206,7 +208,7 @@ fn stops_working_agent_on_request() {
     });
     let begun = Instant::now();
     let Ok(Report::Ran(end)) = mix(&mut remote) else { panic!() };
-    assert_eq!(end.broken, Some(fleet::Broken::Stopped));
+    assert_eq!(end.broken, Some(fleet::TrialAbort::Stopped));
     assert!(begun.elapsed() < SOON);
     assert_eq!(ask(&mut remote, Order::End { inherits: false }), Ok(Report::Ended));
     request.join().unwrap();
@@ -231,7 +233,7 @@ fn strangers_and_other_versions_are_named() {
 #[test]
 fn reports_garbage_from_agent_once() {
     let message_after = |then: &str| {
-        let words = format!("printf '{}{then}'; exec sleep 60", octal(&Greeting::ours()));
+        let words = format!("printf '{}{then}'; exec sleep 60", octal(&Greeting::own()));
         let mut remote = start(&mut sh(&words)).unwrap();
         remote.receive().unwrap_err().to_string()
     };
@@ -245,7 +247,7 @@ fn reports_garbage_from_agent_once() {
 fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
     let mut child = agent().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(&Greeting::ours().to_bytes()).unwrap();
+    stdin.write_all(&Greeting::own().to_bytes()).unwrap();
     let mut say = |order| {
         fleet::wire::write(&mut stdin, &fleet::wire::Message::Payload(order)).unwrap();
     };
@@ -260,11 +262,11 @@ fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
 }
 
 /// Simulates the fate of a controller; returns the resources that it still holds.
-type Way = fn(ChildStdin) -> Option<ChildStdin>;
+type ControllerEnd = fn(ChildStdin) -> Option<ChildStdin>;
 
 #[test]
 fn cleans_up_without_controller() {
-    let ways: [(&str, Way); 3] = [
+    let ways: [(&str, ControllerEnd); 3] = [
         ("gone", |_| None),
         ("silent", Some),
         ("mad", |mut stdin| {

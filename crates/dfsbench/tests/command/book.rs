@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Cli, Served};
+use crate::cli::{Cli, ServedProcess};
 
 /// The pages with commands that are run, one after the other.
 const TUTORIALS: [&str; 2] = ["tutorial/laptop.md", "tutorial/server.md"];
@@ -71,7 +71,7 @@ fn the_tutorials_can_be_followed() {
         let page = std::fs::read_to_string(docs().join(name)).unwrap();
         let cli = Cli::new();
         std::fs::create_dir(cli.folder().join("data")).unwrap();
-        let served = Served::start(&cli, &[]);
+        let served = ServedProcess::start(&cli, &[]);
         for words in commands(&page) {
             let words = replaced(&words, &served.port().to_string());
             let mut words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -44,7 +44,7 @@ impl Cli {
     }
 
     pub fn run(&self, args: &[&str]) -> End {
-        End::of(self.command(args).output().unwrap())
+        End::from_output(self.command(args).output().unwrap())
     }
 
     /// Runs the program with each of these arguments, expects exit code 2, and returns the commands
@@ -106,7 +106,7 @@ impl Cli {
 }
 
 impl End {
-    pub fn of(output: Output) -> Self {
+    pub fn from_output(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -116,18 +116,18 @@ impl End {
 }
 
 /// The in-memory server, or the pages of a results file, in its own process.
-pub struct Served {
+pub struct ServedProcess {
     child: Child,
     pub url: String,
 }
 
-impl Served {
+impl ServedProcess {
     pub fn start(cli: &Cli, args: &[&str]) -> Self {
-        Self::of(cli, &[&["serve"], args].concat())
+        Self::launch(cli, &[&["serve"], args].concat())
     }
 
     /// Starts any command that prints its address first.
-    pub fn of(cli: &Cli, args: &[&str]) -> Self {
+    pub fn launch(cli: &Cli, args: &[&str]) -> Self {
         let mut command = cli.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -154,7 +154,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedProcess {
     fn drop(&mut self) {
         self.kill();
     }

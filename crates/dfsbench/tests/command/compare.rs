@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::cli::{Cli, Served};
+use crate::cli::{Cli, ServedProcess};
 
 /// Runs a campaign of mixes, whose op rates are accurate.
 fn campaign(cli: &Cli, results: &str, more: &[&str]) {
@@ -271,7 +271,7 @@ fn bad_comparisons_are_refused() {
 #[test]
 fn excludes_unusable_figures_from_comparison() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "error WRITE IO 100%"]);
+    let served = ServedProcess::start(&cli, &["--fault", "error WRITE IO 100%"]);
     let stream = ["--workload", "stream", "--file-size", "1MiB,2MiB", "--trials", "1", "--quiet"];
     let end = cli.run(&[&["run", &served.url], &stream[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");

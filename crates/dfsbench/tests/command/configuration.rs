@@ -17,7 +17,7 @@ impl Cli {
 }
 
 fn end(command: &mut Command) -> End {
-    End::of(command.output().unwrap())
+    End::from_output(command.output().unwrap())
 }
 
 #[test]

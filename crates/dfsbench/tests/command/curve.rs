@@ -1,6 +1,6 @@
 //! `dfsbench curve`: load points, sustained loads, and the maximum load under a bound.
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// A server with an exponential service time of 4 ms and one call at a time: a single-server queue
 /// that sustains 250 op/s.
@@ -36,7 +36,7 @@ fn found(cli: &Cli) -> serde_json::Value {
 #[test]
 fn does_not_sustain_impossible_load() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &QUEUE);
+    let served = ServedProcess::start(&cli, &QUEUE);
     let lines = ["Sustained load", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
     // 40 op/s are a sixth of its capacity, and 400 are too much; results in between depend on
     // chance.
@@ -77,7 +77,7 @@ fn does_not_sustain_impossible_load() {
 fn finds_heaviest_load_under_bound() {
     let cli = Cli::new();
     // At 50 op/s, delays of a busy machine are small compared with 20 ms.
-    let served = Served::start(&cli, &["--fault", "service_time 20ms on READ"]);
+    let served = ServedProcess::start(&cli, &["--fault", "service_time 20ms on READ"]);
     let flags = ["--max-load", "100", "--duration", "2s", "--bound", "80ms"];
     let end = curve(&cli, &served.url, &flags);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
@@ -107,7 +107,7 @@ fn finds_heaviest_load_under_bound() {
 #[test]
 fn rejects_bound_below_fastest_response() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &QUEUE);
+    let served = ServedProcess::start(&cli, &QUEUE);
     let flags = ["--max-load", "250", "--duration", "500ms", "--bound", "1ms"];
     let end = curve(&cli, &served.url, &[&flags[..], &["--bound-quantile", "50"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (4, ""), "{end:?}");
@@ -136,7 +136,7 @@ fn finds_heaviest_load_by_default() {
 
 /// Measures the curve of a server with this service time and stores it in a separate file.
 fn drawn(cli: &Cli, results: &str, service_time: &str) {
-    let served = Served::start(cli, &["--fault", &format!("service_time {service_time}")]);
+    let served = ServedProcess::start(cli, &["--fault", &format!("service_time {service_time}")]);
     // The same times for all, so that the number of simultaneous calls is not left to chance.
     let same = ["--seed", "5", "--results", results];
     let flags = ["--max-load", "200", "--duration", "1500ms", same[0], same[1], same[2], same[3]];

@@ -286,7 +286,7 @@ fn verifies_after_program_upgrade() {
             None => upgraded.env_remove(name),
         };
     }
-    let end = End::of(upgraded.output().unwrap());
+    let end = End::from_output(upgraded.output().unwrap());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert_eq!(std::fs::read_to_string(&installed).unwrap(), "new");
     let report: Value = serde_json::from_str(&end.stdout).unwrap();
@@ -400,7 +400,7 @@ fn leaves_nothing_after_early_interrupt() {
     let made = cli.folder().join("made");
     let child = waiting(&cli, &made);
     kill(&child, Signal::INT);
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("interrupted"), "{end:?}");
     assert!(!made.exists(), "neither the event nor its undo may run");
@@ -449,7 +449,7 @@ fn resets_confirmed_host_over_ssh() {
     let once = ["--crashes", "1"];
     let mut command = cli.command(&[&load[..], &power, &once].concat());
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let end = End::of(command.env("PATH", path).output().unwrap());
+    let end = End::from_output(command.env("PATH", path).output().unwrap());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("sync: survives power loss."), "{end:?}");
     assert!(end.stdout.contains("(sysrq b)"), "{end:?}");
@@ -469,7 +469,7 @@ fn does_not_reset_unreachable_host() {
     let load = ["durability", &target, "--quiet", "--rounds", "1", "--promise", "none"];
     let mut command = cli.command(&[&load[..], &power].concat());
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let end = End::of(command.env("PATH", path).output().unwrap());
+    let end = End::from_output(command.env("PATH", path).output().unwrap());
     assert_eq!(end.code, 3, "{end:?}");
     assert!(end.stderr.contains("power-cut: storage: ssh: "), "{end:?}");
     cli.assert_target_is_empty();

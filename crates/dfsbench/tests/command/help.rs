@@ -99,7 +99,7 @@ fn examples_are_stacked_on_80_columns() {
     let cli = Cli::new();
     let help = |columns: &str| {
         let mut command = cli.command(&["run", "--help"]);
-        End::of(command.env("COLUMNS", columns).output().unwrap()).stdout
+        End::from_output(command.env("COLUMNS", columns).output().unwrap()).stdout
     };
     let command = "\n  dfsbench run /mnt/data --direct";
     let narrow = help("80");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 use crate::interruption;
 
 /// Time limit for each run, even on a busy machine.
@@ -109,7 +109,7 @@ const TABLE: [Hostile; 23] = [
 struct Running {
     /// Its directory exists as long as the run.
     _rig: Cli,
-    served: Served,
+    served: ServedProcess,
     child: Child,
 }
 
@@ -118,7 +118,7 @@ impl Running {
     fn start(faults: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
         let cli = Cli::new();
         let faults = faults.split("; ").flat_map(|fault| ["--fault", fault]);
-        let served = Served::start(&cli, &faults.collect::<Vec<_>>());
+        let served = ServedProcess::start(&cli, &faults.collect::<Vec<_>>());
         let url = served.url.replace("version=3", &format!("version={version}"));
         let args = ["run", &url, "--quiet", "--timeout", timeout, "--trials", "1", "--seed", "1"];
         let mut command = cli.command(&[&args, work].concat());
@@ -155,12 +155,12 @@ impl Running {
         while self.child.try_wait().unwrap().is_none() {
             if from.elapsed() > limit {
                 self.child.kill().unwrap();
-                let end = End::of(self.child.wait_with_output().unwrap());
+                let end = End::from_output(self.child.wait_with_output().unwrap());
                 panic!("{what}: no end within {limit:?}: {end:?}");
             }
             std::thread::park_timeout(Duration::from_millis(10));
         }
-        End::of(self.child.wait_with_output().unwrap())
+        End::from_output(self.child.wait_with_output().unwrap())
     }
 }
 

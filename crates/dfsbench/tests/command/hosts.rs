@@ -205,7 +205,7 @@ fn rejects_unusable_hosts() {
         std::fs::write(&ssh, NO_SSH.replace("LOOK", &look)).unwrap();
         std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = cli.command(&["run", "hosts.toml"]);
-        let end = crate::cli::End::of(command.env("PATH", &path).output().unwrap());
+        let end = crate::cli::End::from_output(command.env("PATH", &path).output().unwrap());
         assert_eq!((end.code, end.stdout.as_str()), (3, ""), "{end:?}");
         let errors = end.stderr.lines().filter(|line| line.starts_with("error: "));
         assert_eq!(errors.count(), 1, "{end:?}");

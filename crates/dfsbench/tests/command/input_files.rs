@@ -27,7 +27,7 @@ fn piped(cli: &Cli, args: &[&str], plan: &[u8]) -> End {
     let mut child = command.spawn().unwrap();
     // The program closes its end if it reads no further.
     let _ = child.stdin.take().unwrap().write_all(plan);
-    End::of(child.wait_with_output().unwrap())
+    End::from_output(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn reads_plan_from_stdin_or_pipe() {
     shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = shell.spawn().unwrap();
     child.stdin.take().unwrap().write_all(PLAN.as_bytes()).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert!(end.code == 0 && end.stdout.contains("8 KiB"), "{end:?}");
     // The manifests contain the plan, which can only be read once.
     let plan = PLAN.replace("'target'", "'/mnt/nfs'");

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use nfs_client::{Mount, MountOptions};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// Waits until a campaign is in a trial, according to the names in its target. Returns its output
 /// if it ends before that.
@@ -19,7 +19,7 @@ fn in_a_trial(mut campaign: Child, names: impl Fn() -> Vec<String>) -> Child {
     while !names().iter().any(|name| !name.contains("check")) {
         if campaign.try_wait().unwrap().is_some() || begun.elapsed() > Duration::from_secs(60) {
             let _ = campaign.kill();
-            panic!("no trial began: {:?}", End::of(campaign.wait_with_output().unwrap()));
+            panic!("no trial began: {:?}", End::from_output(campaign.wait_with_output().unwrap()));
         }
         std::thread::park_timeout(Duration::from_millis(2));
     }
@@ -44,7 +44,7 @@ fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Cli, End) {
     std::thread::park_timeout(after);
     let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
     kill_process(pid, signal).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     (cli, end)
 }
 
@@ -158,7 +158,7 @@ fn resumes_killed_campaign() {
     assert!(nothing.stderr.contains("complete; no trial is missing"), "{nothing:?}");
 }
 
-fn connect(served: &Served) -> Mount {
+fn connect(served: &ServedProcess) -> Mount {
     let port = Some(served.port());
     let options =
         MountOptions { port, mount_port: port, ..MountOptions::new("127.0.0.1", "/export") };
@@ -166,7 +166,7 @@ fn connect(served: &Served) -> Mount {
 }
 
 /// Returns the names in the root of the export.
-pub fn names(served: &Served) -> Vec<String> {
+pub fn names(served: &ServedProcess) -> Vec<String> {
     let mut mount = connect(served);
     let root = mount.root();
     let entries = mount.readdir(root).unwrap().into_iter();
@@ -184,14 +184,14 @@ fn interrupts_every_phase_over_nfs() {
         (vec!["--workload", "metadata", "--small-files", "500000"], 500),
     ] {
         let cli = Cli::new();
-        let served = Served::start(&cli, &["--memory", "4GiB"]);
+        let served = ServedProcess::start(&cli, &["--memory", "4GiB"]);
         let args = [&["run", &served.url, "--quiet"], &args[..]].concat();
         let mut command = cli.command(&args);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let child = in_a_trial(child, || names(&served));
         std::thread::park_timeout(Duration::from_millis(after_ms));
         kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
-        let end = End::of(child.wait_with_output().unwrap());
+        let end = End::from_output(child.wait_with_output().unwrap());
         assert_eq!(end.code, 4, "{args:?}: {end:?}");
         assert!(end.stdout.contains("interrupted"), "{args:?}: {}", end.stdout);
         assert_eq!(names(&served), [""; 0], "{args:?} left something on the server");
@@ -256,15 +256,15 @@ fn ends_despite_hanging_file_system() {
         }
         std::thread::park_timeout(Duration::from_millis(20));
     }
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("gave up: file I/O"), "{end:?}");
 }
 
 /// A server that takes long enough for each REMOVE that the removal of some hundred files is
 /// visible.
-pub fn slow_to_remove(cli: &Cli) -> Served {
-    Served::start(cli, &["--fault", "service-time 20ms on REMOVE"])
+pub fn slow_to_remove(cli: &Cli) -> ServedProcess {
+    ServedProcess::start(cli, &["--fault", "service-time 20ms on REMOVE"])
 }
 
 /// Arguments of a run that creates a few hundred files.
@@ -272,7 +272,7 @@ pub const SOME_NAMES: [&str; 6] =
     ["--workload", "metadata", "--small-files", "400", "--trials", "1"];
 
 /// Waits until most of these files exist.
-pub fn wait_for_names(served: &Served) {
+pub fn wait_for_names(served: &ServedProcess) {
     let begun = Instant::now();
     let count = || {
         let mut mount = connect(served);
@@ -287,7 +287,7 @@ pub fn wait_for_names(served: &Served) {
 }
 
 /// A run that was told to stop once, and has reported that it removes its files.
-fn removing_slowly(cli: &Cli, served: &Served) -> (Child, Pid, String) {
+fn removing_slowly(cli: &Cli, served: &ServedProcess) -> (Child, Pid, String) {
     let mut command = cli.command(&[&["run", &served.url, "--quiet"], &SOME_NAMES[..]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&child);
@@ -306,7 +306,7 @@ fn lists_removals_and_leaves_rest() {
     assert!(said.starts_with("interrupted: removing nfs://127.0.0.1"), "{said}");
     assert!(said.contains(" entries removed") && said.contains(" s left"), "{said}");
     kill_process(pid, Signal::TERM).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("interrupted twice"), "{end:?}");
     assert!(end.stderr.contains(" of its entries "), "{end:?}");
@@ -324,7 +324,7 @@ fn lists_removals_and_leaves_rest() {
 fn keeps_record_of_unremoved_files() {
     for (fault, records) in [("error REMOVE ACCES 100%", 1), ("service-time 1ms on REMOVE", 0)] {
         let cli = Cli::new();
-        let served = Served::start(&cli, &["--fault", fault]);
+        let served = ServedProcess::start(&cli, &["--fault", fault]);
         let args = ["--workload", "stream", "--file-size", "64KiB", "--trials", "1", "--quiet"];
         let end = cli.run(&[&["run", &served.url], &args[..]].concat());
         let kept = entries(cli.folder()).iter().filter(|name| name.contains("-work-")).count();
@@ -342,20 +342,20 @@ fn interrupt_set_up(cli: &Cli, args: &[&str], is_setting_up: impl Fn() -> bool) 
         std::thread::park_timeout(Duration::from_millis(2));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    End::of(child.wait_with_output().unwrap())
+    End::from_output(child.wait_with_output().unwrap())
 }
 
 #[test]
 fn reports_interrupted_set_up_as_such() {
     let cli = Cli::new();
     let holds = |part: &str| entries(cli.folder()).iter().any(|name| name.contains(part));
-    let silent = Served::start(&cli, &["--fault", "service-time 600s on MKDIR"]);
+    let silent = ServedProcess::start(&cli, &["--fault", "service-time 600s on MKDIR"]);
     let end = interrupt_set_up(&cli, &["run", &silent.url], || holds("-work-"));
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
     insta::assert_snapshot!(end.stderr, @"interrupted during set-up: nothing was measured");
     assert!(!holds(".db"), "{:?}", entries(cli.folder()));
     // The closed loop prepares its files before it can reach any rate.
-    let slow = Served::start(&cli, &["--fault", "service-time 600s on CREATE"]);
+    let slow = ServedProcess::start(&cli, &["--fault", "service-time 600s on CREATE"]);
     let is_preparing = || names(&slow).iter().any(|name| !name.contains("check"));
     let prepared = interrupt_set_up(&cli, &["curve", &slow.url, "--quiet"], is_preparing);
     assert_eq!((prepared.code, prepared.stdout.as_str()), (4, ""), "{prepared:?}");
@@ -365,13 +365,13 @@ fn reports_interrupted_set_up_as_such() {
 #[test]
 fn interrupted_search_suggests_no_resume() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     let small = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "600s", "--quiet"];
     let mut command = cli.command(&[&["ramp", &served.url], &small[..]].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let child = in_a_trial(child, || names(&served));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("\nnext:    repeat the command"), "{end:?}");
     assert!(!end.stdout.contains("dfsbench resume"), "{end:?}");
@@ -391,7 +391,7 @@ fn runs_that_overlap_keep_both_pages() {
     let page = read("dfsbench.html");
     assert!(page.contains(", campaign 2<"), "{page}");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert!(end.stdout.contains("page:    dfsbench-1.html\n"), "{end:?}");
     assert!(read("dfsbench-1.html").contains(", campaign 1<"));
     assert_eq!(read("dfsbench.html"), page);

@@ -52,7 +52,7 @@ fn agent(cli: &Cli, address: &str, token: &str, (rank, size): (&str, &str)) -> C
 }
 
 fn end_of(child: Child) -> End {
-    End::of(child.wait_with_output().unwrap())
+    End::from_output(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn names_what_agent_lacks() {
         for name in all.iter().chain(&["SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK"]) {
             command.env_remove(name);
         }
-        let end = End::of(command.envs(variables.iter().copied()).output().unwrap());
+        let end = End::from_output(command.envs(variables.iter().copied()).output().unwrap());
         assert!(end.code == 2 || end.code == 3, "{end:?}");
         end.stderr
     };
@@ -209,7 +209,7 @@ fn starts_flux_agent_per_node() {
     let words = ["run", "target", "--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
     let mut command = cli.command(&[&words[..], &["--launcher", "flux", "--quiet"]].concat());
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let end = End::of(command.env("PATH", path).output().unwrap());
+    let end = End::from_output(command.env("PATH", path).output().unwrap());
     assert!([0, 4].contains(&end.code), "{end:?}");
     let arguments = std::fs::read_to_string(cli.folder().join("arguments")).unwrap();
     let start = "run --nodes=2 --tasks-per-node=1 -o exit-timeout=none /";
@@ -219,7 +219,7 @@ fn starts_flux_agent_per_node() {
     std::fs::write(bin.join("flux"), "#!/bin/sh\necho 'broker: no' >&2; exit 1\n").unwrap();
     let mut command = cli.command(&["run", "target", "--launcher", "flux", "--dry-run"]);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let end = End::of(command.env("PATH", path).output().unwrap());
+    let end = End::from_output(command.env("PATH", path).output().unwrap());
     assert_eq!(end.code, 2, "{end:?}");
     insta::assert_snapshot!(end.stderr);
 }
@@ -235,7 +235,7 @@ fn lists_scheduler_hosts_in_dry_run() {
         for name in ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS"] {
             command.env_remove(name);
         }
-        End::of(command.env(variable.0, variable.1).output().unwrap())
+        End::from_output(command.env(variable.0, variable.1).output().unwrap())
     };
     let pbs = ("PBS_NODEFILE", nodes.to_str().unwrap());
     let end = run(&["--launcher", "pbs"], pbs);

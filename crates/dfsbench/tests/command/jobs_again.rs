@@ -52,7 +52,7 @@ impl Job {
 
     /// Waits for all of them and returns the output of the controller.
     fn end(self) -> End {
-        let mut end = End::of(self.controller.wait_with_output().unwrap());
+        let mut end = End::from_output(self.controller.wait_with_output().unwrap());
         end.stderr = self.drain.join().unwrap();
         for mut agent in self.agents {
             assert!(agent.wait().unwrap().success());

@@ -183,7 +183,7 @@ fn bounded(cli: &Cli, kib: u32, args: &[&str]) -> crate::cli::End {
     let mut command = std::process::Command::new("sh");
     command.current_dir(cli.folder()).args(["-c", &line, "sh"]).args(args);
     command.env("XDG_STATE_HOME", cli.folder().join("state"));
-    crate::cli::End::of(command.output().unwrap())
+    crate::cli::End::from_output(command.output().unwrap())
 }
 
 #[test]

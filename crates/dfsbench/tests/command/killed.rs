@@ -14,7 +14,7 @@ use model::{NfsTarget, Target};
 use nfs_client::Mount;
 use plan::{Surroundings, parse_target};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 use crate::traces::write_pcap;
 
 const RUN: [&str; 10] = [
@@ -142,7 +142,8 @@ fn clean_finds_leftovers_without_results_file() {
     leave_files(&cli);
     // From a directory that contains neither the results nor a record.
     let elsewhere = tempfile::tempdir().unwrap();
-    let clean = || End::of(cli.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
+    let clean =
+        || End::from_output(cli.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
     let end = clean();
     assert_eq!((end.code, records(&cli)), (0, 0), "{end:?}");
     assert!(end.stdout.contains("removed: "), "{end:?}");
@@ -209,7 +210,7 @@ fn list_export(url: &str) -> Vec<String> {
 #[test]
 fn removes_nfs_files_of_killed_runs() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     for version in ["3", "4.1"] {
         let target = format!("{} --nfsvers {version}", served.url);
         kill_runs(&cli, &target, |_| {
@@ -233,7 +234,7 @@ fn removes_tree_of_killed_replay() {
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
     // The tree exists, and its maker waits for the answer.
     let slow = ["MKDIR", "CREATE"].map(|call| format!("service_time 1500ms on {call}"));
-    let served = Served::start(&cli, &["--fault", &slow[0], "--fault", &slow[1]]);
+    let served = ServedProcess::start(&cli, &["--fault", &slow[0], "--fault", &slow[1]]);
     let records = || match std::fs::read_dir(cli.folder().join("state/dfsbench")) {
         Ok(entries) => entries.count(),
         Err(_) => 0,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// Short trials that show a planted bottleneck clearly.
 const SHORT: [&str; 4] = ["--trials", "3", "--file-size", "8MiB"];
@@ -64,7 +64,7 @@ fn names_server_with_service_time() {
 #[test]
 fn names_server_with_narrow_bandwidth() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "bandwidth 20MiB/s"]);
+    let served = ServedProcess::start(&cli, &["--fault", "bandwidth 20MiB/s"]);
     let (_, json) = ladder(&cli, &served.url, &SMALL_OPS);
     assert_named(&json, "server", "the server");
     let open = json["found"]["figures"]["missing"].as_array().unwrap();
@@ -74,7 +74,7 @@ fn names_server_with_narrow_bandwidth() {
 #[test]
 fn explains_failed_layer() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "error CREATE ACCES 100%"]);
+    let served = ServedProcess::start(&cli, &["--fault", "error CREATE ACCES 100%"]);
     let (end, _) = ladder(&cli, &served.url, &SMALL_OPS);
     assert_eq!(end.code, 4, "{end:?}");
     let output = cli.run(&["report"]);
@@ -91,15 +91,15 @@ fn refuses_missing_server_first() {
     let cli = Cli::new();
     let words = ["nfs://127.0.0.1:1/x", "cannot connect", "is the server running"];
     cli.refused(&["ladder", "nfs://127.0.0.1:1/x"], 3, &words);
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     cli.refused(&["ladder", &served.url, "--own-server", "nfs://127.0.0.1:1/x"], 3, &words[1..]);
 }
 
 #[test]
 fn uses_our_server_on_other_host() {
     let cli = Cli::new();
-    let ours = Served::start(&cli, &[]);
-    let slow = Served::start(&cli, &["--fault", "service-time 20ms"]);
+    let ours = ServedProcess::start(&cli, &[]);
+    let slow = ServedProcess::start(&cli, &["--fault", "service-time 20ms"]);
     let (end, json) = ladder(&cli, &slow.url, &["--own-server", &ours.url, "--io-size", "64KiB"]);
     assert_named(&json, "server", "the server");
     let text = end.stdout;

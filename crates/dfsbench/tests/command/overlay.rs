@@ -27,7 +27,7 @@ fn on_an_overlay(base: &str, program: &str, args: &[&str]) -> Option<End> {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "bash", "-c", SCRIPT, "overlay", base]);
     command.arg(program).args(args).current_dir(target.path());
-    let end = End::of(command.output().unwrap());
+    let end = End::from_output(command.output().unwrap());
     (end.code == 0).then_some(end)
 }
 

@@ -134,7 +134,7 @@ fn prints_output_of_other_programs() {
     // On a terminal there is a bar, and the failure is printed above it.
     let terminal = Terminal::open();
     let child = terminal.start(&cli, &["run", "app.toml"]);
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_printable("stdout beside the bar", &end);
     terminal.wait_for("PLANTED");
     let drawn = terminal.text();
@@ -155,7 +155,7 @@ fn prints_messages_of_ssh() {
     std::fs::write(cli.folder().join("hosts.toml"), plan).unwrap();
     let path = format!("{}:{}", cli.folder().display(), std::env::var("PATH").unwrap());
     for args in [&["run", "hosts.toml"][..], &["clean", "--host", "h1"]] {
-        let end = End::of(cli.command(args).env("PATH", &path).output().unwrap());
+        let end = End::from_output(cli.command(args).env("PATH", &path).output().unwrap());
         assert_eq!(end.code, 3, "{end:?}");
         assert_printable(&args.join(" "), &end);
     }

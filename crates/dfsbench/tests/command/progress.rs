@@ -74,7 +74,7 @@ fn names_levels_on_80_columns() {
     let cli = Cli::new();
     let terminal = Terminal::sized(80, 24);
     let child = terminal.start(&cli, &[&MATRIX[..], &["500ms"]].concat());
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 0, "{end:?}");
     let lines = terminal.lines();
     let has = |part: &str| lines.iter().any(|line| line.contains(part));
@@ -92,14 +92,14 @@ fn messages_break_between_words() {
     write_failing_plan(&cli, &words.join(" "));
     // One message above the bar, and one that ends the program.
     let child = terminal.start(&cli, &["run", "app.toml"]);
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     terminal.wait_for("giving up on");
     let child = terminal.start(&cli, &["run", "app.toml", "--watch", "--json-progress", "-"]);
-    assert_eq!(End::of(child.wait_with_output().unwrap()).code, 2);
+    assert_eq!(End::from_output(child.wait_with_output().unwrap()).code, 2);
     terminal.wait_for("for one of them");
     let child = terminal.start(&cli, &["report", "--format", "planted-word"]);
-    assert_eq!(End::of(child.wait_with_output().unwrap()).code, 2);
+    assert_eq!(End::from_output(child.wait_with_output().unwrap()).code, 2);
     terminal.wait_for("--help");
     let lines = terminal.lines();
     // If the terminal had wrapped a word, it would not be found.

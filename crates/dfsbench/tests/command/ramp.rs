@@ -1,6 +1,6 @@
 //! `dfsbench ramp`: at which load a server breaks, how, and whether it recovers.
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// Runs a ramp with a mix of short trials.
 fn ramp(cli: &Cli, url: &str, flags: &[&str]) -> End {
@@ -21,7 +21,7 @@ fn finds_break_at_forty_clients() {
     let cli = Cli::new();
     // Each client adds the same load, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
-    let served = Served::start(&cli, &faults);
+    let served = ServedProcess::start(&cli, &faults);
     let flags = ["--duration", "200ms", "--timeout", "1s", "--max", "100", "--recovery", "10s"];
     let end = ramp(
         &cli,
@@ -50,7 +50,7 @@ fn finds_break_at_forty_clients() {
 fn raises_load_until_server_lags() {
     let cli = Cli::new();
     // One call of 4 ms at a time: 250 op/s.
-    let served = Served::start(&cli, &["--fault", "service_time exponential 4ms"]);
+    let served = ServedProcess::start(&cli, &["--fault", "service_time exponential 4ms"]);
     let flags = ["--raise", "rate", "--from", "40", "--max", "1000", "--duration", "1s"];
     let one = ["--read-percent", "100", "--queue-depth", "1", "--timeout", "20s"];
     Cli::unless_limited(|| {
@@ -73,7 +73,7 @@ fn raises_load_until_server_lags() {
 fn ends_search_without_recovery() {
     let cli = Cli::new();
     let faults = ["--fault", "stall 600s at 4s", "--fault", "service_time 50ms on READ"];
-    let served = Served::start(&cli, &faults);
+    let served = ServedProcess::start(&cli, &faults);
     let flags = ["--duration", "200ms", "--timeout", "1s", "--recovery", "2s", "--max", "20000"];
     let end = ramp(
         &cli,

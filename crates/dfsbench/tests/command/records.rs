@@ -9,7 +9,7 @@ use model::Target;
 use nfs_client::Mount;
 use serde_json::{Value, json};
 
-use crate::cli::{Cli, Served};
+use crate::cli::{Cli, ServedProcess};
 use crate::killed::export_target;
 
 const TREE: &str = "dfsbench-replay-0123456789abcdef";
@@ -85,7 +85,7 @@ fn clean_removes_only_marked_tree() {
 #[test]
 fn removes_only_marked_tree() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     let target = export_target(&served.url);
     let mut mount = Mount::connect(&mount_options(&target)).unwrap();
     let target = json!(Target::Nfs(target));

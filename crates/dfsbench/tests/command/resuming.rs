@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// Time limit for a program that was started, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ fn runs_stored_programs_only_with_consent() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_that(|| starts(folder) > 0);
     kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("next:    dfsbench resume 1 --allow-program\n"), "{end:?}");
     fs::write(folder.join("quick"), "").unwrap();
@@ -66,7 +66,7 @@ fn reports_unstored_last_campaign() {
     assert!(complete.code == 2 && complete.stderr.contains("no trial is missing"), "{complete:?}");
 
     // Its preflight check takes longer than it takes to kill it.
-    let served = Served::start(&cli, &["--fault", "service_time 1500ms on MKDIR"]);
+    let served = ServedProcess::start(&cli, &["--fault", "service_time 1500ms on MKDIR"]);
     let mut child = cli.command(&["run", &served.url, "--quiet"]).spawn().unwrap();
     let has_record = || {
         let mut entries = fs::read_dir(cli.folder()).unwrap().flatten();

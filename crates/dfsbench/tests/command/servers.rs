@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// The most time that anything here may take on a machine at a tenth of its usual speed.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -39,14 +39,14 @@ fn a_server_that_does_not_answer() {
 #[test]
 fn a_server_that_refuses_the_mount() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "refuse-mount"]);
+    let served = ServedProcess::start(&cli, &["--fault", "refuse-mount"]);
     cli.refused(&["run", &served.url], 3, &["hint", "insecure"]);
 }
 
 #[test]
 fn an_export_that_is_not_there() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     let url = served.url.replace("/export", "/exprot");
     cli.refused(&["run", &url], 3, &["/exprot", "/export"]);
 }
@@ -54,7 +54,7 @@ fn an_export_that_is_not_there() {
 #[test]
 fn reports_server_that_fills_up() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--memory", "8MiB"]);
+    let served = ServedProcess::start(&cli, &["--memory", "8MiB"]);
     let end = run_against(&cli, &served.url, &["--workload", "stream", "--file-size", "32MiB"]);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("ENOSPC"), "{}", end.stdout);
@@ -66,7 +66,7 @@ fn reports_server_that_fills_up() {
 #[test]
 fn a_server_stays_within_its_memory() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--memory", "64MiB"]);
+    let served = ServedProcess::start(&cli, &["--memory", "64MiB"]);
     let before = served.peak_memory_mib();
     // Send half of a 1 MiB record over each of many connections, and keep them open.
     let half = [&[0x80, 0x10, 0, 0][..], &vec![0; 1 << 19]].concat();
@@ -91,7 +91,7 @@ fn a_server_stays_within_its_memory() {
 #[test]
 fn reports_server_that_goes_away() {
     let cli = Cli::new();
-    let mut served = Served::start(&cli, &[]);
+    let mut served = ServedProcess::start(&cli, &[]);
     let url = served.url.clone();
     // A small file is prepared quickly, so that the mix runs when the server stops.
     let args = ["--workload=mixed", "--file-size=1MiB", "--duration=20s", "--timeout=2s"];
@@ -122,7 +122,7 @@ fn reports_server_that_goes_away() {
 #[test]
 fn reports_server_that_falls_silent() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "hang-after 3000"]);
+    let served = ServedProcess::start(&cli, &["--fault", "hang-after 3000"]);
     let args = ["--workload", "mixed", "--duration", "300s", "--timeout", "700ms"];
     let begun = Instant::now();
     let end = run_against(&cli, &served.url, &args);

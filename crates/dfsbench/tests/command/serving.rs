@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 #[test]
 fn rejects_impossible_server() {
@@ -37,7 +37,7 @@ fn reports_taken_or_privileged_port() {
 #[test]
 fn probes_offers_of_server() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--nfsvers", "2,3", "--tls"]);
+    let served = ServedProcess::start(&cli, &["--nfsvers", "2,3", "--tls"]);
     let table = cli.run(&["probe", &served.url]);
     assert_eq!(table.code, 0, "{table:?}");
     for words in [
@@ -77,7 +77,7 @@ fn fails_probe_without_answer() {
     cli.refused(&["probe", "nfs://no.such.host.invalid"], 3, &["no.such.host.invalid"]);
     cli.refused(&["probe", "http://h"], 2, &["http://h"]);
     cli.refused(&["probe", "h", "--timeout", "soon"], 2, &["--timeout", "`soon`"]);
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     let url = served.url.replace("/export", "/exprot");
     cli.refused(&["probe", &url], 3, &["`/exprot` is not exported", "/export"]);
 }
@@ -85,7 +85,7 @@ fn fails_probe_without_answer() {
 #[test]
 fn a_planned_fault_is_met() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "error WRITE NOSPC 100%"]);
+    let served = ServedProcess::start(&cli, &["--fault", "error WRITE NOSPC 100%"]);
     let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
     let end = cli.run(&[&["run", &served.url], &stream[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");
@@ -100,7 +100,7 @@ fn a_planned_fault_is_met() {
 #[test]
 fn a_server_may_want_reserved_ports() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "reserved-ports"]);
+    let served = ServedProcess::start(&cli, &["--fault", "reserved-ports"]);
     let names = ["--workload", "metadata", "--small-files", "10", "--trials", "1", "--quiet"];
     let refused = [&["run", &served.url], &names[..]].concat();
     cli.refused(&refused, 3, &["refused to mount", "resvport"]);
@@ -119,7 +119,7 @@ fn hints_at_open_file_limit() {
         let script = format!("ulimit -n 40; exec '{program}' run {target} {flags}");
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", &script]).current_dir(cli.folder());
-        let end = End::of(shell.output().unwrap());
+        let end = End::from_output(shell.output().unwrap());
         assert!(end.code == 3 || end.code == 4, "{end:?}");
         let output = format!("{}{}", end.stdout, end.stderr);
         assert!(output.contains("ulimit -n"), "{target}: {output}");

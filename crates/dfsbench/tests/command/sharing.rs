@@ -98,7 +98,7 @@ fn starts_two_campaigns_in_new_file() {
     let cli = Cli::new();
     let campaigns = [0, 1].map(|_| start(&cli, &plan("30ms", "5", "dfsbench.db")));
     let mut named = campaigns.map(|child| {
-        let end = End::of(child.wait_with_output().unwrap());
+        let end = End::from_output(child.wait_with_output().unwrap());
         assert_eq!(end.code, 0, "{end:?}");
         end.stdout.contains("campaign 2")
     });

@@ -175,7 +175,7 @@ fn resumes_stopped_soak() {
     std::thread::park_timeout(Duration::from_secs(3));
     let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let stopped = End::of(child.wait_with_output().unwrap());
+    let stopped = End::from_output(child.wait_with_output().unwrap());
     if stopped.code == 4 && Path::new(&cli.folder().join("dfsbench.db")).exists() {
         let resumed = cli.run(&["resume", "--quiet"]);
         assert_eq!((resumed.code, resumed.stderr.as_str()), (0, ""), "{resumed:?}");
@@ -265,7 +265,7 @@ fn damaged(cli: &Cli, flags: &[&str], file: &str, damage: fn(&std::fs::File)) ->
     };
     std::thread::park_timeout(Duration::from_millis(1_500));
     damage(&std::fs::File::options().write(true).open(found).unwrap());
-    End::of(child.wait_with_output().unwrap())
+    End::from_output(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -366,8 +366,9 @@ fn rejects_soak_beyond_job_end() {
     let cli = Cli::new();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let mut command = cli.command(&["soak", "--duration", "2h"]);
-    let end =
-        End::of(command.env("SLURM_JOB_END_TIME", (now + 3_600).to_string()).output().unwrap());
+    let end = End::from_output(
+        command.env("SLURM_JOB_END_TIME", (now + 3_600).to_string()).output().unwrap(),
+    );
     assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
     let words = ["the soak takes about 8640 s", "SLURM_JOB_END_TIME", "a longer --time"];
     for word in words {
@@ -388,7 +389,7 @@ fn requires_duration_without_job_end() {
     std::fs::set_permissions(&squeue, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = cli.command(&["soak", "--duration", "2h"]);
     command.env_remove("SLURM_JOB_END_TIME").env("SLURM_JOB_ID", "77");
-    let end = End::of(command.env("PATH", cli.folder()).output().unwrap());
+    let end = End::from_output(command.env("PATH", cli.folder()).output().unwrap());
     assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
     assert!(end.stderr.contains(" 3600 s (squeue)"), "{}", end.stderr);
 }

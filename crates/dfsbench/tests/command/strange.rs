@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 const RUN: [&str; 7] = ["run", "null", "--duration", "100ms", "--trials", "1", "--quiet"];
 const HOSTILE: &str = "<script>alert(1)</script>";
@@ -40,7 +40,7 @@ pub fn changed(sql: &str) -> Cli {
 
 /// Returns the pages of a results file: the list, the campaign, and a comparison with itself.
 fn pages(cli: &Cli) -> Vec<String> {
-    let served = Served::of(cli, &["view", "--no-open"]);
+    let served = ServedProcess::launch(cli, &["view", "--no-open"]);
     ["", "campaign/1", "compare?before=1&after=1"].map(|page| request(&served.url, page)).to_vec()
 }
 
@@ -174,7 +174,7 @@ fn reports_file_without_campaign() {
     let cli = changed("SELECT 1");
     assert_eq!(cli.run(&["rm", "1", "--really", "1"]).code, 0);
     assert_eq!(cli.run(&["list"]).stdout, "no campaigns\n");
-    let served = Served::of(&cli, &["view", "--no-open"]);
+    let served = ServedProcess::launch(&cli, &["view", "--no-open"]);
     assert!(request(&served.url, "").contains("No campaigns yet"));
     assert!(request(&served.url, "campaign/1").starts_with("HTTP/1.1 404 "));
     drop(served);
@@ -243,7 +243,7 @@ fn reports_page_that_cannot_be_served() {
     cli.refused(&["export", "/proc/out"], 3, &["/proc/out"]);
     cli.refused(&["export", "no/such/out"], 3, &["no/such/out", "hint"]);
     let mut view = cli.command(&["view", "--no-open"]);
-    let end = End::of(view.env("TMPDIR", "/proc").output().unwrap());
+    let end = End::from_output(view.env("TMPDIR", "/proc").output().unwrap());
     assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
     assert!(end.stderr.contains("TMPDIR") && end.stdout.is_empty(), "{end:?}");
 }

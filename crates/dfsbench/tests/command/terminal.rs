@@ -27,7 +27,7 @@ const MATRIX: [&str; 14] = [
 /// Records the output of a command in terminals of each width, and checks that it fits.
 fn expect_fits(cli: &Cli, args: &[&str]) {
     for columns in WIDTHS {
-        let end = End::of(cli.command(args).env("COLUMNS", columns).output().unwrap());
+        let end = End::from_output(cli.command(args).env("COLUMNS", columns).output().unwrap());
         assert!([0, 1, 4].contains(&end.code), "{args:?}: {end:?}");
         assert!(end.stdout.lines().count() > 2, "{args:?}: {end:?}");
         for line in end.stdout.lines() {
@@ -110,7 +110,7 @@ fn fits_dry_run_matrix_to_terminal() {
     ]
     .concat();
     expect_fits(&cli, &many);
-    let end = End::of(cli.command(&many).env("COLUMNS", "80").output().unwrap());
+    let end = End::from_output(cli.command(&many).env("COLUMNS", "80").output().unwrap());
     // Text may be split over two lines.
     let printed = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for word in ["transfer_size 64 KiB", "read_percent 50", "nconnect 2", " 512 mix "] {
@@ -123,7 +123,7 @@ fn fits_contender_differences_to_terminal() {
     let cli = Cli::new();
     for columns in WIDTHS {
         let mut command = cli.command(&["run", "contenders", "--dry-run"]);
-        let end = End::of(command.env("COLUMNS", columns).output().unwrap());
+        let end = End::from_output(command.env("COLUMNS", columns).output().unwrap());
         let (_, differences) = end.stdout.split_once("contenders differ in").expect("they differ");
         let (differences, _) = differences.split_once("\n\n").unwrap_or((differences, ""));
         assert!(differences.contains("client cache"), "{columns}: {differences}");

@@ -1,7 +1,7 @@
 //! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for
 //! files that are not traces.
 
-use crate::cli::{Cli, Served};
+use crate::cli::{Cli, ServedProcess};
 
 /// Writes a pcap file with the UDP datagrams of an NFS v3 NULL call and its reply.
 pub fn write_pcap(path: &std::path::Path) {
@@ -266,11 +266,11 @@ fn failed_replay_says_so_first() {
     write_pcap_of(&cli.folder().join("nfs.pcap"), 6, &arguments, &results);
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
     let replay = |url: &str| cli.run(&["replay", "nfs.dfst", url, "--quiet"]);
-    let end = replay(&Served::start(&cli, &["--fault", "error READ IO 100%"]).url);
+    let end = replay(&ServedProcess::start(&cli, &["--fault", "error READ IO 100%"]).url);
     assert_eq!(end.code, 4, "{end:?}");
     let headline = "at the speed of the trace: 1 of 1 operation failed";
     assert!(end.stdout.contains(headline) && !end.stdout.contains("kept up"), "{end:?}");
-    let end = replay(&Served::start(&cli, &[]).url);
+    let end = replay(&ServedProcess::start(&cli, &[]).url);
     assert!(end.code == 0 && !end.stdout.contains("operation failed"), "{end:?}");
 }
 

@@ -2,7 +2,7 @@
 //! is tried with each value that its sentence names.
 
 use crate::book::{replaced, words};
-use crate::cli::{Cli, Served};
+use crate::cli::{Cli, ServedProcess};
 use crate::traces::write_pcap;
 
 /// Options that the questions share with `run` but refuse, with the expected error.
@@ -24,7 +24,7 @@ const REFUSED: [(&str, &str); 13] = [
 
 /// An option in the short help.
 #[derive(Debug, Default)]
-struct Described {
+struct HelpOption {
     /// The heading above it.
     heading: String,
     /// Such as `--io-size`.
@@ -36,8 +36,8 @@ struct Described {
 }
 
 /// Returns the options in a help text.
-fn options(help: &str) -> Vec<Described> {
-    let mut options: Vec<Described> = Vec::new();
+fn options(help: &str) -> Vec<HelpOption> {
+    let mut options: Vec<HelpOption> = Vec::new();
     let mut heading = "";
     for line in help.lines().take_while(|line| *line != "Examples:") {
         let text = line.trim();
@@ -45,7 +45,7 @@ fn options(help: &str) -> Vec<Described> {
         if !line.starts_with(' ') {
             heading = text.trim_end_matches(':');
         } else if text.starts_with('-') && !line.starts_with("          ") {
-            let mut option = Described { heading: heading.to_owned(), ..Described::default() };
+            let mut option = HelpOption { heading: heading.to_owned(), ..HelpOption::default() };
             let long = text.find("--").expect("every option has a long name");
             let mut rest = text[long..].split_whitespace();
             rest.next().unwrap_or_default().clone_into(&mut option.flag);
@@ -64,7 +64,7 @@ fn options(help: &str) -> Vec<Described> {
     options
 }
 
-impl Described {
+impl HelpOption {
     /// Returns the values to try: those listed by the description, or one of its type.
     fn values(&self) -> Vec<String> {
         let one = match self.value.as_str() {
@@ -259,7 +259,7 @@ const ABSENT: [(&str, &str); 14] = [
 #[test]
 fn runs_examples_of_other_commands() {
     let cli = rig_of_examples();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     let mut made = 0;
     let mut refused = 0;
     for command in [
@@ -312,7 +312,7 @@ fn runs_examples_of_other_commands() {
 #[test]
 fn runs_examples_of_short_help() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     let help = cli.run(&["run", "-h"]).stdout;
     let (_, examples) = help.split_once("\nExamples:\n").unwrap();
     let mut made = 0;

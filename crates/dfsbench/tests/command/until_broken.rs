@@ -1,6 +1,6 @@
 //! `dfsbench run --until-broken`: with how many clients a server breaks, and how.
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// Runs a search with a mix of short trials.
 fn searched(cli: &Cli, url: &str, flags: &[&str]) -> End {
@@ -20,7 +20,7 @@ fn finds_hang_at_forty_clients() {
     let cli = Cli::new();
     // Each client adds the same load, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
-    let served = Served::start(&cli, &faults);
+    let served = ServedProcess::start(&cli, &faults);
     let flags = ["--until-broken", "--timeout", "1s"];
     let flags = [&flags[..], &["--queue-depth", "2", "--read-percent", "100"]].concat();
     let end = searched(&cli, &served.url, &flags);
@@ -38,7 +38,7 @@ fn finds_hang_at_forty_clients() {
 #[test]
 fn finds_saturation_and_goes_on() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "bandwidth 1MiB/s"]);
+    let served = ServedProcess::start(&cli, &["--fault", "bandwidth 1MiB/s"]);
     Cli::unless_limited(|| {
         let end = searched(&cli, &served.url, &["--until-broken=4", "--timeout", "10s"]);
         assert_eq!(end.code, 0, "{end:?}");

@@ -1,6 +1,6 @@
 //! Versions, transports and identities of NFS: whole runs, and servers with different ones.
 
-use crate::cli::{Cli, Served};
+use crate::cli::{Cli, ServedProcess};
 
 const SMALL: [&str; 9] = [
     "--trials",
@@ -35,7 +35,7 @@ fn speaks_every_version_and_transport() {
 #[test]
 fn rejects_untrusted_certificate() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--tls", "--tls-ca-out", "ca.pem"]);
+    let served = ServedProcess::start(&cli, &["--tls", "--tls-ca-out", "ca.pem"]);
     assert!(served.url.contains("xprtsec=tls&tls_ca=ca.pem"), "{}", served.url);
     let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
     for version in ["3", "4.1"] {
@@ -50,7 +50,7 @@ fn rejects_untrusted_certificate() {
     let end = cli.run(&["run", &served.url.replace("&tls_ca=ca.pem", "&tls_ca=no.pem")]);
     assert!(end.code == 3 && end.stderr.contains("no.pem"), "{end:?}");
     // A server without TLS is not used instead.
-    let plain = Served::start(&cli, &[]);
+    let plain = ServedProcess::start(&cli, &[]);
     let url = format!("{}&xprtsec=tls&tls_ca=ca.pem", plain.url);
     cli.refused(&["run", &url], 3, &["TLS", "hint"]);
 }
@@ -58,14 +58,14 @@ fn rejects_untrusted_certificate() {
 #[test]
 fn reports_unsupported_version() {
     let cli = Cli::new();
-    let three = Served::start(&cli, &["--nfsvers", "3"]);
+    let three = ServedProcess::start(&cli, &["--nfsvers", "3"]);
     let with_version =
         |url: &str, version: &str| url.replace("version=3", &format!("version={version}"));
     for version in ["4.0", "4.1", "2"] {
         let words = ["offers version", "3", "hint"];
         cli.refused(&["run", &with_version(&three.url, version)], 3, &words);
     }
-    let four = Served::start(&cli, &["--nfsvers", "4.1"]);
+    let four = ServedProcess::start(&cli, &["--nfsvers", "4.1"]);
     for version in ["4.0", "4.2", "3"] {
         let url = four.url.replace("version=4.1", &format!("version={version}"));
         cli.refused(&["run", &url], 3, &["NFS", "4", "hint"]);
@@ -81,7 +81,7 @@ fn reports_unsupported_version() {
 #[test]
 fn reports_missing_export_in_each_version() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     for version in ["2", "3", "4.0", "4.1", "4.2"] {
         let url = served.url.replace("version=3", &format!("version={version}"));
         cli.refused(&["run", &url.replace("/export", "/exprot")], 3, &["exprot", "hint"]);
@@ -91,7 +91,7 @@ fn reports_missing_export_in_each_version() {
 #[test]
 fn a_user_that_is_squashed() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &["--fault", "error MKDIR ACCES 100%"]);
+    let served = ServedProcess::start(&cli, &["--fault", "error MKDIR ACCES 100%"]);
     let url = format!("{}&uid=0&gid=7", served.url);
     cli.refused(&["run", &url], 3, &["uid 0 and gid 7", "ACCES", "hint", "root_squash", "?uid="]);
 }
@@ -99,7 +99,7 @@ fn a_user_that_is_squashed() {
 #[test]
 fn reports_missing_address_family() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     let url = format!("{}&family=ipv6", served.url);
     cli.refused(&["run", &url], 3, &["IPv6", "127.0.0.1", "hint"]);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::cli::{Cli, Served};
+use crate::cli::{Cli, ServedProcess};
 
 /// Nothing here takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -14,7 +14,7 @@ const HOSTILE: &str = "<script>alert(1)</script>";
 
 /// A view of a file with a campaign that has markup as its name.
 struct View {
-    _served: Served,
+    _served: ServedProcess,
     cli: Cli,
     port: u16,
     token: String,
@@ -26,7 +26,7 @@ impl View {
         assert_eq!(cli.run(&["run", "null", "--duration", "100ms", "--trials", "1"]).code, 0);
         let db = Connection::open(cli.folder().join("dfsbench.db")).unwrap();
         db.execute("UPDATE campaigns SET name = ?1", [HOSTILE]).unwrap();
-        let served = Served::of(&cli, &["view", "--no-open"]);
+        let served = ServedProcess::launch(&cli, &["view", "--no-open"]);
         let mut parts = served.url.trim_start_matches("http://127.0.0.1:").split('/');
         let port = parts.next().unwrap().parse().unwrap();
         let token = parts.next().unwrap().to_owned();

@@ -82,7 +82,7 @@ impl Terminal {
         let child = self.start(cli, args);
         self.wait_for(text);
         (&self.ours).write_all(keys).unwrap();
-        End::of(child.wait_with_output().unwrap())
+        End::from_output(child.wait_with_output().unwrap())
     }
 
     /// Runs the program on it; sends it signals once its screen shows results.
@@ -95,7 +95,7 @@ impl Terminal {
             let _ = kill_process(process, *signal);
             std::thread::park_timeout(Duration::from_millis(50));
         }
-        End::of(child.wait_with_output().unwrap())
+        End::from_output(child.wait_with_output().unwrap())
     }
 
     /// The lines that were printed, broken as the terminal does it, without control sequences.
@@ -171,7 +171,7 @@ fn shows_removals_after_signal() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     terminal.wait_for(" entries removed (again: quit at once) from nfs://127.0.0.1");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     terminal.assert_put_back(before);
     terminal.wait_for("stopped immediately: the working directory");
@@ -215,7 +215,7 @@ fn a_narrow_terminal_has_what_fits() {
             std::thread::park_timeout(Duration::from_millis(20));
         }
         (&terminal.ours).write_all(b"q").unwrap();
-        let end = End::of(child.wait_with_output().unwrap());
+        let end = End::from_output(child.wait_with_output().unwrap());
         assert_eq!(end.code, 4, "{columns} x {rows}: {end:?}");
         terminal.assert_put_back(before);
         let screens = terminal.drawings();
@@ -254,7 +254,7 @@ fn refuses_watch_on_line_terminal() {
     let mut command = cli.command(&["run", "target", "--watch"]);
     let theirs = Stdio::from(terminal.theirs.try_clone().unwrap());
     let child = command.env("TERM", "dumb").stderr(theirs).stdout(Stdio::piped()).spawn().unwrap();
-    let end = End::of(child.wait_with_output().unwrap());
+    let end = End::from_output(child.wait_with_output().unwrap());
     terminal.wait_for("TERM is `dumb`");
     assert_eq!((end.code, terminal.text().contains(ENTER)), (2, false), "{}", terminal.text());
 }

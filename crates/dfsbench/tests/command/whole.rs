@@ -1,6 +1,6 @@
 //! Small but complete campaigns: every backend, every format, and identical bytes every time.
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 const SMALL: [&str; 10] = [
     "--trials",
@@ -18,7 +18,7 @@ const SMALL: [&str; 10] = [
 #[test]
 fn compares_directory_embedded_and_real_server() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     for (target, backend) in [
         ("target", "posix"),
         ("target", "uring"),
@@ -114,7 +114,7 @@ fn fits_report_and_names_next_step() {
     assert_eq!(end.code, 0, "{end:?}");
     for columns in ["80", "120"] {
         let mut command = cli.command(&["report"]);
-        let end = End::of(command.env("COLUMNS", columns).output().unwrap());
+        let end = End::from_output(command.env("COLUMNS", columns).output().unwrap());
         let widest = end.stdout.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= columns.parse().unwrap(), "{widest} of {columns}: {}", end.stdout);
         assert!(!end.stdout.contains('\u{1b}'), "{}", end.stdout);

@@ -25,7 +25,7 @@ fn shortened(plan: &str, flags: &[&str]) -> usize {
 fn shortened_in(cli: &Cli, plan: &str, flags: &[&str]) -> usize {
     let common = ["--trials", "1", "--quiet", "--format", "json"];
     let mut command = cli.command(&[&["run", plan], flags, &common].concat());
-    let end = End::of(command.env("TMPDIR", cli.target()).output().unwrap());
+    let end = End::from_output(command.env("TMPDIR", cli.target()).output().unwrap());
     cli.assert_target_is_empty();
     let figures = figures(&end);
     for (name, rate, reason) in &figures {
@@ -88,7 +88,7 @@ fn prints_classic_bonnie_table() {
     let flags = ["--file-size", "1MiB", "--quiet", "--format", "bonnie"];
     let cli = Cli::new();
     let mut command = cli.command(&[&["run", "bonnie"], &flags[..]].concat());
-    let end = End::of(command.env("TMPDIR", cli.target()).output().unwrap());
+    let end = End::from_output(command.env("TMPDIR", cli.target()).output().unwrap());
     let lines: Vec<&str> = end.stdout.lines().collect();
     assert!(lines[0].starts_with("              -------Sequential Output--------"), "{end:?}");
     assert!(lines[3].starts_with("local       1 "), "{end:?}");
@@ -116,7 +116,7 @@ fn names_package_of_missing_program() {
     let cli = Cli::new();
     for (workload, package) in [("fio", "fio"), ("iozone", "iozone3")] {
         let mut command = cli.command(&["run", "target", "--workload", workload, "--quiet"]);
-        let end = End::of(command.env("PATH", "/nonexistent").output().unwrap());
+        let end = End::from_output(command.env("PATH", "/nonexistent").output().unwrap());
         assert_eq!(end.stderr.matches("error: ").count(), 1, "{end:?}");
         for words in [format!("cannot run `{workload}`"), format!("install the package {package}")]
         {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use fleet::{Gone, Order, Remote, Report, Transport, Wakeup};
+use fleet::{Order, PeerGone, Remote, Report, Transport, Wakeup};
 use model::{Campaign, Host};
 use plan::Plan;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +16,7 @@ use crate::shared_directory;
 
 /// Harm done to the process of an agent.
 #[derive(Clone, Copy, Debug)]
-pub enum Harm {
+pub enum ProcessHarm {
     /// Kill it.
     Kill,
     /// It is stopped, and never continues.
@@ -40,7 +40,7 @@ pub struct Fault {
     pub at: fn(&Order) -> bool,
     /// The delay after the order is sent; without a delay it happens right before the order.
     pub after: Duration,
-    pub harm: Harm,
+    pub harm: ProcessHarm,
 }
 
 /// An agent that is reached through two programs that forward the data, one for each direction; if
@@ -70,7 +70,7 @@ impl AgentProcesses {
         shared_directory::run(plan, &mut |host: &Host| {
             let program = env!("CARGO_BIN_EXE_dfsbench");
             let fault = fault.take_if(|fault| fault.host == host.name);
-            let has_wires = fault.is_some_and(|fault| matches!(fault.harm, Harm::Cut));
+            let has_wires = fault.is_some_and(|fault| matches!(fault.harm, ProcessHarm::Cut));
             let mut command = Command::new(if has_wires { "sh" } else { program });
             if has_wires {
                 command.args(["-c", BY_WIRE, program]);
@@ -79,7 +79,7 @@ impl AgentProcesses {
             }
             let agent = Remote::start(&mut command, &host.name, Arc::default())?;
             processes.extend(agent.process_id());
-            Ok(Box::new(Mortal { agent, fault, doing: None, wires: Arc::clone(wires) }))
+            Ok(Box::new(HarmedAgent { agent, fault, doing: None, wires: Arc::clone(wires) }))
         })
     }
 
@@ -109,7 +109,7 @@ impl AgentProcesses {
 }
 
 /// A connection to an agent that may be harmed.
-struct Mortal {
+struct HarmedAgent {
     agent: Remote,
     fault: Option<Fault>,
     /// The harm in progress: a flag that ends it, and its thread.
@@ -118,11 +118,11 @@ struct Mortal {
     wires: Arc<Mutex<Vec<u32>>>,
 }
 
-impl Mortal {
+impl HarmedAgent {
     /// Harms it, immediately or after a delay.
     fn harm(&mut self, fault: Fault) {
         let process = self.agent.process_id().expect("it was started here");
-        if fault.after.is_zero() && !matches!(fault.harm, Harm::Doze { .. }) {
+        if fault.after.is_zero() && !matches!(fault.harm, ProcessHarm::Doze { .. }) {
             return do_harm(process, fault.harm, &AtomicBool::new(true), &self.wires);
         }
         let is_over = Arc::new(AtomicBool::new(false));
@@ -143,19 +143,19 @@ impl Mortal {
     }
 }
 
-fn do_harm(process: u32, harm: Harm, is_over: &AtomicBool, wires: &Mutex<Vec<u32>>) {
+fn do_harm(process: u32, harm: ProcessHarm, is_over: &AtomicBool, wires: &Mutex<Vec<u32>>) {
     match harm {
-        Harm::Cut => {
+        ProcessHarm::Cut => {
             let all = children(process);
             for wire in all.iter().filter(|child| name_of(**child) == "cat") {
                 signal(*wire, Signal::STOP);
             }
             *wires.lock().unwrap() = all;
         }
-        Harm::Kill => signal(process, Signal::KILL),
-        Harm::Stop => signal(process, Signal::STOP),
-        Harm::ToMachine(come) => come(),
-        Harm::Doze { first, then, awake } => {
+        ProcessHarm::Kill => signal(process, Signal::KILL),
+        ProcessHarm::Stop => signal(process, Signal::STOP),
+        ProcessHarm::ToMachine(come) => come(),
+        ProcessHarm::Doze { first, then, awake } => {
             doze(process, first);
             let begun = Instant::now();
             while !is_over.load(Relaxed) && begun.elapsed() < Duration::from_secs(60) {
@@ -196,8 +196,8 @@ fn signal(process: u32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal);
 }
 
-impl Transport for Mortal {
-    fn send(&mut self, order: Order) -> Result<(), Gone> {
+impl Transport for HarmedAgent {
+    fn send(&mut self, order: Order) -> Result<(), PeerGone> {
         let comes = self.fault.is_some_and(|fault| (fault.at)(&order));
         let Some(fault) = self.fault.take_if(|_| comes) else { return self.agent.send(order) };
         if fault.after.is_zero() {
@@ -209,11 +209,11 @@ impl Transport for Mortal {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<Report, Gone> {
+    fn receive(&mut self) -> Result<Report, PeerGone> {
         self.agent.receive()
     }
 
-    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+    fn try_receive(&mut self) -> Result<Option<Report>, PeerGone> {
         let received = self.agent.try_receive();
         if matches!(received, Ok(Some(Report::Worked { .. }))) {
             self.is_over();
@@ -229,7 +229,7 @@ impl Transport for Mortal {
         self.agent.cancel();
     }
 
-    fn check_alive(&mut self) -> Result<(), Gone> {
+    fn check_alive(&mut self) -> Result<(), PeerGone> {
         self.agent.check_alive()
     }
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 use fleet::Order;
 use model::{CaveatCode, Trial, TrialState};
 
-use crate::agent_processes::{AgentProcesses, Fault, Harm};
+use crate::agent_processes::{AgentProcesses, Fault, ProcessHarm};
 use crate::shared_directory::{only, plan};
-use crate::{At, STEPS};
+use crate::{FaultOrder, STEPS};
 
 /// Names the directory on the small file system.
 const PLACE: &str = "DFSBENCH_SMALL_DISK";
@@ -46,11 +46,11 @@ fn fill() {
 }
 
 /// The first trial of a campaign of three agents, with a disk that is full from a step on.
-fn made(text: &str, at: At, after_ms: u64) -> Trial {
+fn made(text: &str, at: FaultOrder, after_ms: u64) -> Trial {
     let target = place().join("work");
     fs::create_dir(&target).unwrap();
     let after = Duration::from_millis(after_ms);
-    let harm = Harm::ToMachine(fill);
+    let harm = ProcessHarm::ToMachine(fill);
     let mut agents = AgentProcesses::with(Fault { host: "c2", at, after, harm });
     let (campaign, _) = agents.run(&plan(&target, 3, text));
     assert!(hog().exists(), "the disk was never full");
@@ -74,7 +74,7 @@ fn leaves_nothing_on_full_disk() {
         let is_full = ["not enough space", "No space left"].iter().any(|it| message.contains(it));
         assert!(is_full && message.contains("host c"), "{step}: {message}");
     }
-    let to_write: [(&str, At); 2] = [
+    let to_write: [(&str, FaultOrder); 2] = [
         ("arm to write", |order| matches!(order, Order::Arm { .. })),
         ("write", |order| matches!(order, Order::Go { .. })),
     ];

@@ -17,17 +17,17 @@ mod shared_directory;
 use std::path::Path;
 use std::time::Duration;
 
-use agent_processes::{AgentProcesses, Fault, Harm};
+use agent_processes::{AgentProcesses, Fault, ProcessHarm};
 use fleet::{Order, remote};
 use model::{CaveatCode, Pass, TrialState};
 use shared_directory::{assert_counted, only, plan};
 
 /// Returns true for the order at which a fault happens.
-type At = fn(&Order) -> bool;
+type FaultOrder = fn(&Order) -> bool;
 
 /// Steps of a trial: a name, the order that triggers the fault, and the delay after it in
 /// milliseconds.
-const STEPS: [(&str, At, u64); 7] = [
+const STEPS: [(&str, FaultOrder, u64); 7] = [
     ("begin", |order| matches!(order, Order::Begin(_)), 0),
     ("prepare", |order| matches!(order, Order::Prepare(_)), 0),
     ("arm", |order| matches!(order, Order::Arm { .. }), 0),
@@ -53,7 +53,7 @@ fn two_runs(directory: &Path, step: &str) -> plan::Plan {
 
 /// A fault at each step: the trial soon reports why it failed; the next one is made without the
 /// lost agent, and nothing is left.
-fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
+fn lost_at_each_step(harm: ProcessHarm, within: Duration, why: &str) {
     let mut harmed = Vec::new();
     for (step, at, after_ms) in STEPS {
         let target = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
         harmed.push((step, agents, target));
     }
     for (step, agents, target) in harmed {
-        if matches!(harm, Harm::Cut) {
+        if matches!(harm, ProcessHarm::Cut) {
             agents.await_left();
         }
         let left: Vec<_> = std::fs::read_dir(target.path()).unwrap().collect();
@@ -84,17 +84,17 @@ fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
 
 #[test]
 fn names_killed_agent_at_once() {
-    lost_at_each_step(Harm::Kill, Duration::ZERO, "the agent is gone");
+    lost_at_each_step(ProcessHarm::Kill, Duration::ZERO, "the agent is gone");
 }
 
 #[test]
 fn names_frozen_agent_within_seconds() {
-    lost_at_each_step(Harm::Stop, remote::LOST_AFTER, "the agent has been silent for 3 s");
+    lost_at_each_step(ProcessHarm::Stop, remote::LOST_AFTER, "the agent has been silent for 3 s");
 }
 
 #[test]
 fn names_disconnected_agent_within_seconds() {
-    lost_at_each_step(Harm::Cut, remote::LOST_AFTER, "the agent has been silent for 3 s");
+    lost_at_each_step(ProcessHarm::Cut, remote::LOST_AFTER, "the agent has been silent for 3 s");
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn waits_for_lost_agent_if_planned() {
     for run in &mut plan.runs {
         run.placement.lost_wait_ms = Some(60_000);
     }
-    let at: At = |order| matches!(order, Order::Go { .. });
+    let at: FaultOrder = |order| matches!(order, Order::Go { .. });
     let after = Duration::from_millis(100);
-    let mut agents = AgentProcesses::with(Fault { host: "c3", at, after, harm: Harm::Kill });
+    let mut agents = AgentProcesses::with(Fault { host: "c3", at, after, harm: ProcessHarm::Kill });
     let (campaign, _) = agents.run(&plan);
     assert!(matches!(only(&campaign, 0).state, TrialState::Failed(_)));
     assert_eq!(only(&campaign, 1).state, TrialState::Done);
@@ -124,9 +124,9 @@ fn raises_caveats_for_slow_agent() {
     // Afterwards it works at a different pace, because it is stopped again and again. A start is
     // late by more than five round trips, which take 100 ms and more on a busy machine; after three
     // seconds of silence an agent would be lost.
-    let at: At = |order| matches!(order, Order::Go { .. });
+    let at: FaultOrder = |order| matches!(order, Order::Go { .. });
     let then = Duration::from_millis(100);
-    let harm = Harm::Doze { first: Duration::from_millis(1_200), then, awake: then / 6 };
+    let harm = ProcessHarm::Doze { first: Duration::from_millis(1_200), then, awake: then / 6 };
     let mut agents = AgentProcesses::with(Fault { host: "c2", at, after: Duration::ZERO, harm });
     let (campaign, _) = agents.run(&plan);
     let trial = only(&campaign, 0);

@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Resources used by several agents.
 #[derive(Debug)]
-struct Took {
+struct AgentUsage {
     /// Time from the start of the first agent to the exit of the controller.
     all: Duration,
     /// The most memory that they used together, as far as it was seen.
@@ -59,7 +59,7 @@ fn processor_ms(process: u32) -> u64 {
 }
 
 /// Starts the given number of agents for a short pass; returns their total resource use.
-fn met(count: u32) -> Took {
+fn met(count: u32) -> AgentUsage {
     let cli = Cli::new();
     let words = format!(
         "run target --workload mixed --file-size 4KiB --read-percent 100 --duration 50ms --trials \
@@ -95,7 +95,7 @@ fn met(count: u32) -> Took {
         }
         most
     });
-    let end = End::of(controller.wait_with_output().unwrap());
+    let end = End::from_output(controller.wait_with_output().unwrap());
     let all = begun.elapsed();
     drop(is_over);
     let memory_bytes = watch.join().unwrap();
@@ -113,7 +113,7 @@ fn met(count: u32) -> Took {
     assert_eq!(hosts.len() as u32, count);
     assert!(hosts.iter().all(|host| host["ops"].as_u64().unwrap() > 0));
     cli.assert_target_is_empty();
-    Took { all, memory_bytes, processor_ms: processor }
+    AgentUsage { all, memory_bytes, processor_ms: processor }
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Calls {
     }
 
     /// Returns the number of calls of one kind.
-    pub const fn of(&self, kind: OperationKind) -> u64 {
+    pub const fn get(&self, kind: OperationKind) -> u64 {
         self.0[kind as usize]
     }
 

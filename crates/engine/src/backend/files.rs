@@ -18,7 +18,7 @@ use workload::names::Sort;
 use workload::places::PathName;
 use workload::{Mismatches, Name, Pattern, Places};
 
-use super::Lost;
+use super::LostTarget;
 use super::mapping::Mapping;
 
 /// Open files, names and content; see the module.
@@ -101,7 +101,7 @@ impl Files {
     ///
     /// # Errors
     /// The first failure: data written to that file may be lost.
-    pub(super) fn close(&mut self) -> Result<(), Lost> {
+    pub(super) fn close(&mut self) -> Result<(), LostTarget> {
         self.maps.clear();
         let Handles::Own(files) = &mut self.files else { return Ok(()) };
         let mut first = None;
@@ -114,7 +114,7 @@ impl Files {
         }
         match first {
             None => Ok(()),
-            Some(errno) => Err(Lost(format!(
+            Some(errno) => Err(LostTarget(format!(
                 "{failures} files could not be closed: {} (hint: data written to them may be lost)",
                 failed(errno)
             ))),

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use model::{Completion, Op, OpKind, Outcome};
 
-use super::in_turn::InTurn;
-use super::{Backend, Lost, Tally};
+use super::sequential::SequentialQueue;
+use super::{Backend, BackendCounts, LostTarget};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::limits::MEMORY_REGION_MAX;
 
 /// The memory backend; see the module.
 pub struct Memory {
-    queue: InTurn,
+    queue: SequentialQueue,
     memory: Regions,
 }
 
@@ -32,7 +32,7 @@ impl Memory {
     pub fn new(clock: Arc<dyn Clock>, queue_depth: usize, io_size: usize, set_bytes: u64) -> Self {
         let region = (set_bytes.min(MEMORY_REGION_MAX) as usize).max(io_size);
         Self {
-            queue: InTurn::new(clock, queue_depth),
+            queue: SequentialQueue::new(clock, queue_depth),
             memory: Regions {
                 buffer: Buffers::new(1, io_size),
                 // Fill it with a nonzero value, since untouched pages would fault in the first ops.
@@ -68,7 +68,12 @@ impl Backend for Memory {
         self.queue.submit(batch)
     }
 
-    fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        _min: usize,
+        _until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let Self { queue, memory } = self;
         queue.reap(out, |op| {
             memory.copy(op);
@@ -77,7 +82,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    fn tally(&self) -> Tally {
-        Tally { ops: Some(self.queue.executed()), ..Tally::default() }
+    fn tally(&self) -> BackendCounts {
+        BackendCounts { ops: Some(self.queue.executed()), ..BackendCounts::default() }
     }
 }

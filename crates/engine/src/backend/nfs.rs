@@ -23,11 +23,11 @@ use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Connection, Scratch, TcpCounters};
 use workload::Pattern;
 
-use super::{Backend, Lost, Recovered, Tally, wait_time};
+use super::{Backend, BackendCounts, LostTarget, RecoveryWork, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 use closing::Closing;
-use set::Common;
+use set::WorkerState;
 use transfers::{Opens, Transfers};
 
 pub use many::Many;
@@ -41,7 +41,7 @@ pub struct Nfs {
     scratch: Scratch,
     clock: Arc<dyn Clock>,
     transfers: Transfers,
-    common: Common,
+    common: WorkerState,
     timeout_ns: u64,
     checked_ns: u64,
 }
@@ -73,7 +73,7 @@ impl Nfs {
 
     /// Checks for calls that have timed out. Does so only once per tick, since it visits all of
     /// them.
-    fn check_timeout(&mut self) -> Result<(), Lost> {
+    fn check_timeout(&mut self) -> Result<(), LostTarget> {
         let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.checked_ns) < TICK.as_nanos() as u64 {
             return Ok(());
@@ -81,18 +81,23 @@ impl Nfs {
         self.checked_ns = now_ns;
         self.connection
             .check_timeout(now_ns, self.timeout_ns)
-            .map_err(|error| Lost(error.to_string()))
+            .map_err(|error| LostTarget(error.to_string()))
     }
 }
 
 impl Backend for Nfs {
     fn submit(&mut self, batch: &[Op]) -> usize {
         let accepted = self.transfers.accept(batch, self.clock.now_ns(), &self.common);
-        self.transfers.pump(&mut self.connection, self.clock.now_ns(), &mut self.common);
+        self.transfers.start_calls(&mut self.connection, self.clock.now_ns(), &mut self.common);
         accepted
     }
 
-    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let Self { connection, scratch, clock, transfers, common, .. } = self;
         let before = out.len();
         let wanted = out.len() + min;
@@ -107,9 +112,11 @@ impl Backend for Nfs {
             let wait = wait_time(clock.as_ref(), until_ns);
             let result = connection.wait(scratch, &|| clock.now_ns(), wait, &mut end_call);
             // Replies have freed slots, so start calls that were waiting for one.
-            transfers.pump(connection, clock.now_ns(), common);
+            transfers.start_calls(connection, clock.now_ns(), common);
             transfers.drain_into(out);
-            if result.map_err(|error| Lost(error.to_string()))? == 0 || common.rewrites_in_vain() {
+            if result.map_err(|error| LostTarget(error.to_string()))? == 0
+                || common.rewrites_in_vain()
+            {
                 break;
             }
         }
@@ -120,7 +127,7 @@ impl Backend for Nfs {
         self.check_timeout()
     }
 
-    fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
+    fn close(&mut self, stop: &AtomicBool) -> Result<(), LostTarget> {
         closing::close_files(self, stop)
     }
 
@@ -130,7 +137,7 @@ impl Backend for Nfs {
         connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> BackendCounts {
         tally_of(std::iter::once(&self.connection), &self.common)
     }
 
@@ -146,19 +153,22 @@ pub(crate) fn depth_on(connection: &Connection, requested: usize) -> usize {
 }
 
 /// Adds up the counts of all connections of a worker.
-fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Common) -> Tally {
+fn tally_of<'a>(
+    connections: impl Iterator<Item = &'a Connection>,
+    common: &WorkerState,
+) -> BackendCounts {
     let mut read_bytes = 0;
     let mut write_bytes = 0;
     // Leave out the rest of short WRITEs: it was sent again, but nothing had been lost.
     let resent_bytes = common.rewritten_bytes;
-    let mut recovered = Recovered { resent_bytes, ..Recovered::default() };
+    let mut recovered = RecoveryWork { resent_bytes, ..RecoveryWork::default() };
     let mut tcp = TcpCounters::default();
     for connection in connections {
         let counters = connection.counters();
         tcp.add(&connection.tcp_counters());
         read_bytes += counters.payload_bytes_in;
         write_bytes += counters.payload_bytes_out;
-        recovered.add(&Recovered {
+        recovered.add(&RecoveryWork {
             retransmissions: counters.retransmissions,
             reconnects: counters.reconnects,
             replays: counters.replays,
@@ -166,7 +176,7 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
             resent_bytes: 0,
         });
     }
-    Tally {
+    BackendCounts {
         read_bytes: Some(read_bytes),
         write_bytes: Some(write_bytes - common.resent_bytes),
         ops: None,
@@ -182,11 +192,11 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
 }
 
 impl Closing for Nfs {
-    fn first(&mut self) -> (&mut Transfers, &mut Common) {
+    fn first(&mut self) -> (&mut Transfers, &mut WorkerState) {
         (&mut self.transfers, &mut self.common)
     }
 
     fn start_calls(&mut self) {
-        self.transfers.pump(&mut self.connection, self.clock.now_ns(), &mut self.common);
+        self.transfers.start_calls(&mut self.connection, self.clock.now_ns(), &mut self.common);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::{Completion, Op, Outcome};
 
-use super::{Backend, Lost, Tally};
+use super::{Backend, BackendCounts, LostTarget};
 use crate::clock::Clock;
 
 /// The null backend. It can be configured to lose ops, in order to test the accounting.
@@ -55,7 +55,12 @@ impl Backend for Null {
         accepted
     }
 
-    fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        _min: usize,
+        _until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let done_ns = self.clock.now_ns();
         let seen = self.seen + self.queue.len() as u64;
         let lost = match self.loses {
@@ -81,7 +86,7 @@ impl Backend for Null {
         Ok(())
     }
 
-    fn tally(&self) -> Tally {
-        Tally { ops: Some(self.ops), ..Tally::default() }
+    fn tally(&self) -> BackendCounts {
+        BackendCounts { ops: Some(self.ops), ..BackendCounts::default() }
     }
 }

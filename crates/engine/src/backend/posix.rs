@@ -19,15 +19,15 @@ use rustix::io::Errno;
 use workload::Pattern;
 
 use super::files::{Files, failed};
-use super::in_turn::InTurn;
-use super::{Backend, Lost, Tally};
+use super::sequential::SequentialQueue;
+use super::{Backend, BackendCounts, LostTarget};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::limits::STDIO_BYTES;
 
 /// Executes ops with blocking system calls.
 pub struct Posix {
-    queue: InTurn,
+    queue: SequentialQueue,
     calls: Calls,
 }
 
@@ -43,7 +43,7 @@ struct Calls {
 impl Posix {
     /// Creates a backend for open files.
     pub fn new(set: Files, clock: Arc<dyn Clock>) -> Self {
-        let queue = InTurn::new(clock, set.queue_depth);
+        let queue = SequentialQueue::new(clock, set.queue_depth);
         let buffer = Buffers::new(1, set.io_size_bytes);
         let stdio = Buffers::new(1, STDIO_BYTES);
         Self { queue, calls: Calls { set, buffer, stdio } }
@@ -80,7 +80,12 @@ impl Backend for Posix {
         self.queue.submit(batch)
     }
 
-    fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        _min: usize,
+        _until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let Self { queue, calls } = self;
         queue.reap(out, |op| match calls.execute(op) {
             Ok(bytes) => Outcome::Done(bytes),
@@ -89,12 +94,12 @@ impl Backend for Posix {
         Ok(())
     }
 
-    fn close(&mut self, _stop: &AtomicBool) -> Result<(), Lost> {
+    fn close(&mut self, _stop: &AtomicBool) -> Result<(), LostTarget> {
         self.calls.set.close()
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> BackendCounts {
         let mismatches = self.calls.set.mismatches.get();
-        Tally { ops: Some(self.queue.executed()), mismatches, ..Tally::default() }
+        BackendCounts { ops: Some(self.queue.executed()), mismatches, ..BackendCounts::default() }
     }
 }

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
-use super::{Backend, Lost, Tally, wait_time};
+use super::{Backend, BackendCounts, LostTarget, wait_time};
 use crate::clock::Clock;
 
 /// Number of bytes to discard at a time.
@@ -116,7 +116,7 @@ impl Tcp {
     }
 
     /// Sends as much as the socket accepts.
-    fn send_waiting(&mut self) -> Result<(), Lost> {
+    fn send_waiting(&mut self) -> Result<(), LostTarget> {
         while let Some((op, _)) = self.waiting.get(self.sent) {
             let (frame, len) = frame_of(op, self.counts.ops + self.sent as u64);
             let head = frame.to_bytes();
@@ -143,7 +143,7 @@ impl Tcp {
     }
 
     /// Receives what has arrived. Returns the number of completed ops.
-    fn receive(&mut self, out: &mut Vec<Completion>) -> Result<usize, Lost> {
+    fn receive(&mut self, out: &mut Vec<Completion>) -> Result<usize, LostTarget> {
         let mut ended = 0;
         loop {
             let received = if self.body_left > 0 {
@@ -156,7 +156,9 @@ impl Tcp {
                 recv(&self.stream, space, RecvFlags::empty())
             };
             let count = match received {
-                Ok((_, 0)) => return Err(Lost("the server closed the connection".to_owned())),
+                Ok((_, 0)) => {
+                    return Err(LostTarget("the server closed the connection".to_owned()));
+                }
                 Ok((_, count)) => count,
                 Err(Errno::AGAIN) => return Ok(ended),
                 Err(Errno::INTR) => continue,
@@ -184,7 +186,7 @@ impl Tcp {
     }
 
     /// Checks the frame of an answer. Returns the number of bytes that follow it.
-    fn check_answer(&self) -> Result<usize, Lost> {
+    fn check_answer(&self) -> Result<usize, LostTarget> {
         // Answers arrive in the order of their requests, so this one belongs to the oldest op.
         let Some((op, _)) = self.waiting.front() else { return Err(unexpected()) };
         let Ok(frame) = Frame::from_bytes(self.head) else { return Err(unexpected()) };
@@ -208,7 +210,7 @@ impl Tcp {
     }
 
     /// Waits until the socket is ready, at most until `until_ns`.
-    fn wait_ready(&self, until_ns: u64) -> Result<bool, Lost> {
+    fn wait_ready(&self, until_ns: u64) -> Result<bool, LostTarget> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.sent < self.waiting.len());
         let wait = wait_time(self.clock.as_ref(), until_ns);
@@ -236,7 +238,12 @@ impl Backend for Tcp {
         accepted
     }
 
-    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let mut wanted = min.min(self.waiting.len());
         loop {
             wanted = wanted.saturating_sub(self.receive(out)?);
@@ -247,19 +254,19 @@ impl Backend for Tcp {
         }
         let silent_ns = self.clock.now_ns().saturating_sub(self.received_ns);
         if !self.waiting.is_empty() && silent_ns > self.timeout_ns {
-            return Err(Lost("the server did not reply in time".to_owned()));
+            return Err(LostTarget("the server did not reply in time".to_owned()));
         }
         Ok(())
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> BackendCounts {
         let Counts { ops, read_bytes, write_bytes } = self.counts;
-        Tally {
+        BackendCounts {
             ops: Some(ops),
             read_bytes: Some(read_bytes),
             write_bytes: Some(write_bytes),
             tcp: self.meter.counters_of(self.stream.as_fd()),
-            ..Tally::default()
+            ..BackendCounts::default()
         }
     }
 }
@@ -274,12 +281,14 @@ const fn frame_of(op: &Op, tag: u64) -> (Frame, usize) {
     (Frame { kind, len, tag }, len as usize)
 }
 
-fn lost(error: Errno) -> Lost {
-    Lost(format!("the connection failed: {error}"))
+fn lost(error: Errno) -> LostTarget {
+    LostTarget(format!("the connection failed: {error}"))
 }
 
-fn unexpected() -> Lost {
-    Lost("the server sent a reply without a request (hint: is it a dfsbench server?)".to_owned())
+fn unexpected() -> LostTarget {
+    LostTarget(
+        "the server sent a reply without a request (hint: is it a dfsbench server?)".to_owned(),
+    )
 }
 
 #[cfg(test)]

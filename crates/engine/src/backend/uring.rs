@@ -27,7 +27,7 @@ use workload::places::PathName;
 
 use super::files::Files;
 use super::posix::names;
-use super::{Backend, Lost, NO_LIMIT, Tally, wait_time};
+use super::{Backend, BackendCounts, LostTarget, NO_LIMIT, wait_time};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use stages::Stage;
@@ -259,7 +259,12 @@ impl Backend for Uring {
         accepted
     }
 
-    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let before = out.len();
         self.enter_kernel(min, until_ns).map_err(|error| enter_failed(&error))?;
         self.collect_completions(out);
@@ -271,20 +276,20 @@ impl Backend for Uring {
         Ok(())
     }
 
-    fn close(&mut self, _stop: &AtomicBool) -> Result<(), Lost> {
+    fn close(&mut self, _stop: &AtomicBool) -> Result<(), LostTarget> {
         if self.fixed_files {
             // The ring keeps registered files open, and only the last reference closes them.
             if let Err(error) = self.ring.submitter().unregister_files() {
-                return Err(Lost(format!("io_uring_register failed: {error}")));
+                return Err(LostTarget(format!("io_uring_register failed: {error}")));
             }
             self.fixed_files = false;
         }
         self.set.close()
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> BackendCounts {
         let mismatches = self.set.mismatches.get();
-        Tally { ops: Some(self.ops), mismatches, ..Tally::default() }
+        BackendCounts { ops: Some(self.ops), mismatches, ..BackendCounts::default() }
     }
 }
 
@@ -306,8 +311,8 @@ impl Drop for Uring {
     }
 }
 
-fn enter_failed(error: &io::Error) -> Lost {
-    Lost(format!("io_uring_enter failed: {error}"))
+fn enter_failed(error: &io::Error) -> LostTarget {
+    LostTarget(format!("io_uring_enter failed: {error}"))
 }
 
 /// Treats results that mean "not now" as success, since the caller will try again.

@@ -7,9 +7,9 @@ use model::units::{Nanos, Size};
 use model::work::Command;
 use model::{Fact, Histogram, OpKind, ProgramUse};
 
-use super::figures::{Failed, Figures, Kind};
-use super::process::{Finished, Request};
-use super::{Bench, tree};
+use super::figures::{FailedPass, Figures, Kind};
+use super::process::{FinishedProgram, Request};
+use super::{ToolContext, tree};
 use crate::target::TargetError;
 
 /// Maximum number of bytes of a command's output to keep, for error messages.
@@ -19,14 +19,14 @@ const OUTPUT_KEPT: usize = 4 << 10;
 ///
 /// # Errors
 /// If the setup fails or there is nothing to run.
-pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, TargetError> {
+pub(super) fn set_up(bench: &ToolContext, command: &Command) -> Result<Vec<Fact>, TargetError> {
     if command.run.is_empty() {
         return Err(TargetError::Program("the plan has no command to run".to_owned()));
     }
     match command.setup.split_first() {
         None => {}
         Some((word, arguments)) if word == tree::WORD => make_tree(bench, arguments)?,
-        Some(_) => untimed(bench, "setup", &command.setup)?,
+        Some(_) => run_untimed(bench, "setup", &command.setup)?,
     }
     Ok(vec![Fact::new("target", "command", command.run.join(" "), "plan")])
 }
@@ -35,21 +35,21 @@ pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, Targ
 ///
 /// # Errors
 /// If it fails.
-pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), TargetError> {
+pub(super) fn clean_up(bench: &ToolContext, command: &Command) -> Result<(), TargetError> {
     if command.cleanup.is_empty() {
         return Ok(());
     }
-    untimed(bench, "cleanup", &command.cleanup)
+    run_untimed(bench, "cleanup", &command.cleanup)
 }
 
 /// Runs the command.
 ///
 /// # Errors
 /// If it cannot be started or fails.
-pub(super) fn run(bench: &Bench, command: &Command) -> Result<Figures, Failed> {
+pub(super) fn run(bench: &ToolContext, command: &Command) -> Result<Figures, FailedPass> {
     let ended = execute(bench, &command.run)?;
     if let Some(why) = ended.failure() {
-        return Err(Failed::tool(&command.run[0], &why, &ended));
+        return Err(FailedPass::tool(&command.run[0], &why, &ended));
     }
     let mut times = Histogram::new();
     times.record(ended.wall_ns);
@@ -74,7 +74,7 @@ pub(super) fn run(bench: &Bench, command: &Command) -> Result<Figures, Failed> {
     })
 }
 
-fn execute(bench: &Bench, words: &[String]) -> Result<Finished, TargetError> {
+fn execute(bench: &ToolContext, words: &[String]) -> Result<FinishedProgram, TargetError> {
     bench.run(&Request {
         command: words,
         directory: &bench.directory,
@@ -84,16 +84,16 @@ fn execute(bench: &Bench, words: &[String]) -> Result<Finished, TargetError> {
     })
 }
 
-fn untimed(bench: &Bench, what: &str, words: &[String]) -> Result<(), TargetError> {
+fn run_untimed(bench: &ToolContext, what: &str, words: &[String]) -> Result<(), TargetError> {
     let ended = execute(bench, words)?;
     ended.failure().map_or(Ok(()), |why| {
         Err(TargetError::Program(format!("{what} `{}` failed: {why}", words.join(" "))))
     })
 }
 
-fn make_tree(bench: &Bench, arguments: &[String]) -> Result<(), TargetError> {
+fn make_tree(bench: &ToolContext, arguments: &[String]) -> Result<(), TargetError> {
     let wrong = |why| TargetError::Program(format!("setup {}: {why}", tree::WORD));
-    let wanted = tree::wanted(arguments).map_err(wrong)?;
+    let wanted = tree::parse_request(arguments).map_err(wrong)?;
     for program in wanted.needs {
         bench.read_version(program, "--version")?;
     }

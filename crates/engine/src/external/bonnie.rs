@@ -12,8 +12,8 @@
 
 use model::{Caveat, CaveatCode, Durability, Evidence, Fact, OpKind, Pass, RunSpec};
 
-use super::figures::{Failed, Figures, Kind, PassFigures};
-use super::{Bench, RunReads, ended_well};
+use super::figures::{FailedPass, Figures, Kind, PassFigures};
+use super::{RunReads, ToolContext, ended_well};
 use crate::target::TargetError;
 
 /// The tests in the order of their columns, with their kinds of ops.
@@ -55,13 +55,13 @@ struct TestReport {
 ///
 /// # Errors
 /// If bonnie++ fails or cannot do what the plan requires.
-pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Failed> {
-    let command = arguments(spec).map_err(|why| Failed::NotRun(TargetError::Program(why)))?;
+pub(super) fn run(bench: &ToolContext, spec: &RunSpec) -> Result<Vec<PassFigures>, FailedPass> {
+    let command = arguments(spec).map_err(|why| FailedPass::NotRun(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
     ended_well("bonnie++", &ended)?;
     let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
     let Some((seeks, reports)) = parse_line(&printed) else {
-        return Err(Failed::unread("bonnie++", &printed));
+        return Err(FailedPass::unread("bonnie++", &printed));
     };
     let line = Fact::new("target", "command", command.join(" "), "bonnie++");
     let used_ns = ended.usage.user_ns + ended.usage.system_ns;

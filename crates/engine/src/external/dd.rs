@@ -8,12 +8,12 @@
 use model::{Durability, Fact, OpKind, Pass, RunSpec};
 use workload::Name;
 
-use super::figures::{Failed, Figures, Kind};
-use super::{Bench, ended_well};
+use super::figures::{FailedPass, Figures, Kind};
+use super::{ToolContext, ended_well};
 
 /// dd's report on one file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Copied {
+struct DdReport {
     bytes: u64,
     /// Number of blocks written, including a short one at the end.
     blocks: u64,
@@ -24,7 +24,7 @@ struct Copied {
 ///
 /// # Errors
 /// If dd fails or doesn't support the pass.
-pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
+pub(super) fn run(bench: &ToolContext, spec: &RunSpec, pass: Pass) -> Result<Figures, FailedPass> {
     let mut ops = 0;
     let mut bytes = 0;
     let mut seconds = 0.0;
@@ -32,13 +32,13 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     let mut stored = 0;
     for file in 0..spec.files {
         let Some(command) = arguments(spec, pass, file) else {
-            return Err(Failed::no_such_pass(spec.workload, pass));
+            return Err(FailedPass::no_such_pass(spec.workload, pass));
         };
         let ended = bench.run_tool(&command)?;
         ended_well("dd", &ended)?;
         let printed = ended.stderr();
         let Some(copied) = parse_summary(&printed) else {
-            return Err(Failed::unread("dd", &printed));
+            return Err(FailedPass::unread("dd", &printed));
         };
         ops += copied.blocks;
         bytes += copied.bytes;
@@ -99,7 +99,7 @@ fn join_flags(name: &str, flags: [Option<&str>; 2]) -> Option<String> {
 }
 
 /// Parses the summary that dd prints last, regardless of earlier output.
-fn parse_summary(printed: &str) -> Option<Copied> {
+fn parse_summary(printed: &str) -> Option<DdReport> {
     let records = printed.lines().rev().find(|line| line.ends_with(" records out"))?;
     let (whole, partial) = records.strip_suffix(" records out")?.split_once('+')?;
     let blocks = whole.parse::<u64>().ok()?.checked_add(partial.parse().ok()?)?;
@@ -110,7 +110,7 @@ fn parse_summary(printed: &str) -> Option<Copied> {
     if !seconds.is_finite() || seconds < 0.0 {
         return None;
     }
-    Some(Copied { bytes, blocks, seconds })
+    Some(DdReport { bytes, blocks, seconds })
 }
 
 #[cfg(test)]
@@ -123,15 +123,15 @@ mod tests {
     fn parses_dd_output() {
         let printed = "15+1 records in\n15+1 records out\n\
             1000000 bytes (1.0 MB, 977 KiB) copied, 0.000505842 s, 2.0 GB/s\n";
-        let read = Copied { bytes: 1_000_000, blocks: 16, seconds: 0.000_505_842 };
+        let read = DdReport { bytes: 1_000_000, blocks: 16, seconds: 0.000_505_842 };
         assert_eq!(parse_summary(printed), Some(read));
         let one = "1+0 records in\n1+0 records out\n1 byte copied, 0.000136665 s, 7.3 kB/s\n";
         assert_eq!(
             parse_summary(one),
-            Some(Copied { bytes: 1, blocks: 1, seconds: 0.000_136_665 })
+            Some(DdReport { bytes: 1, blocks: 1, seconds: 0.000_136_665 })
         );
         let none = "0+0 records in\n0+0 records out\n0 bytes copied, 3.9513e-05 s, 0.0 kB/s\n";
-        assert_eq!(parse_summary(none), Some(Copied { bytes: 0, blocks: 0, seconds: 3.9513e-5 }));
+        assert_eq!(parse_summary(none), Some(DdReport { bytes: 0, blocks: 0, seconds: 3.9513e-5 }));
         assert_eq!(parse_summary("2+0 records in\n2+0 records out\n"), None);
         assert_eq!(parse_summary("x+y records out\n1 byte copied, inf s"), None);
         assert_eq!(parse_summary(""), None);

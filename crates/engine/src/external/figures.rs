@@ -9,10 +9,10 @@ use model::{
     PassResult, ProgramUse, Scope, Span, Workload,
 };
 
-use super::process::{Finished, How, Usage};
-use super::{Outside, RunReads};
-use crate::backend::Tally;
-use crate::measure::Measured;
+use super::process::{FinishedProgram, ProgramEnd, Usage};
+use super::{ExternalPass, RunReads};
+use crate::backend::BackendCounts;
+use crate::measure::MeasuredPass;
 use crate::target::TargetError;
 use crate::worker::Ending;
 
@@ -72,29 +72,29 @@ impl Kind {
 }
 
 /// A pass without a usable result.
-pub(super) enum Failed {
+pub(super) enum FailedPass {
     /// There is no result at all.
     NotRun(TargetError),
     /// The program ran but failed.
     Ended {
         /// How it failed, with its last lines of output.
         why: String,
-        how: How,
+        how: ProgramEnd,
         wall_ns: u64,
         usage: Usage,
     },
 }
 
-impl From<TargetError> for Failed {
+impl From<TargetError> for FailedPass {
     fn from(error: TargetError) -> Self {
         Self::NotRun(error)
     }
 }
 
-impl Failed {
+impl FailedPass {
     /// Creates the failure of a tool.
-    pub(crate) fn tool(tool: &str, why: &str, ended: &Finished) -> Self {
-        let Finished { how, wall_ns, usage, .. } = *ended;
+    pub(crate) fn tool(tool: &str, why: &str, ended: &FinishedProgram) -> Self {
+        let FinishedProgram { how, wall_ns, usage, .. } = *ended;
         Self::Ended { why: format!("{tool}: {why}"), how, wall_ns, usage }
     }
 
@@ -112,7 +112,7 @@ impl Failed {
     ///
     /// # Errors
     /// If there is no result at all.
-    pub(crate) fn outside(self, pass: Pass) -> Result<Outside, TargetError> {
+    pub(crate) fn into_external_pass(self, pass: Pass) -> Result<ExternalPass, TargetError> {
         let (why, how, wall_ns, usage) = match self {
             Self::NotRun(error) => return Err(error),
             Self::Ended { why, how, wall_ns, usage } => (why, how, wall_ns, usage),
@@ -120,7 +120,7 @@ impl Failed {
         let kind = pass.kinds().first().copied().unwrap_or(OpKind::Execute);
         let cpu_ns = usage.user_ns + usage.system_ns;
         let figures = Figures { window_ns: wall_ns, cpu_ns, ..Figures::default() };
-        let mut outside = figures.outside(pass);
+        let mut outside = figures.into_external_pass(pass);
         let failed = KindResult {
             errors: vec![(OpError::PROGRAM, 1)],
             issued: 1,
@@ -128,7 +128,7 @@ impl Failed {
         };
         outside.measured.result.kinds = vec![failed];
         outside.measured.ending = match how {
-            How::Stopped => Ending::Stopped,
+            ProgramEnd::Stopped => Ending::Stopped,
             _ => Ending::Lost(why),
         };
         Ok(outside)
@@ -137,7 +137,7 @@ impl Failed {
 
 impl Figures {
     /// Converts the pass to our own kind of result.
-    pub(crate) fn outside(self, pass: Pass) -> Outside {
+    pub(crate) fn into_external_pass(self, pass: Pass) -> ExternalPass {
         let rated = self.kinds.iter().filter(|kind| kind.kind != OpKind::Sync);
         let ops = rated.map(|kind| kind.ops).sum();
         let bytes = self.kinds.iter().map(|kind| kind.bytes).sum();
@@ -162,14 +162,14 @@ impl Figures {
             caveats: self.caveats,
             ..PassResult::new(pass)
         };
-        let measured = Measured {
+        let measured = MeasuredPass {
             result,
             ending: Ending::Complete,
-            tally: Tally::default(),
+            tally: BackendCounts::default(),
             span: Span::default(),
             timeline: Vec::new(),
         };
-        Outside { measured, facts: self.facts, whole_run: self.whole_run }
+        ExternalPass { measured, facts: self.facts, whole_run: self.whole_run }
     }
 }
 

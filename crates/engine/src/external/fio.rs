@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use model::{BackendKind, Durability, Fact, Fill, Histogram, OpKind, Pass, RunSpec};
 use serde::Deserialize;
 
-use super::figures::{Failed, Figures, Kind};
-use super::{Bench, ended_well};
+use super::figures::{FailedPass, Figures, Kind};
+use super::{ToolContext, ended_well};
 
 #[derive(Deserialize)]
 struct Output {
@@ -50,9 +50,9 @@ struct Times {
 ///
 /// # Errors
 /// If fio fails or doesn't support the pass.
-pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
+pub(super) fn run(bench: &ToolContext, spec: &RunSpec, pass: Pass) -> Result<Figures, FailedPass> {
     let Some(command) = arguments(spec, pass) else {
-        return Err(Failed::no_such_pass(spec.workload, pass));
+        return Err(FailedPass::no_such_pass(spec.workload, pass));
     };
     let ended = bench.run_tool(&command)?;
     ended_well("fio", &ended)?;

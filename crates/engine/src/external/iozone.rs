@@ -11,8 +11,8 @@
 use model::{Durability, Fact, OpKind, Pass, RunSpec};
 use workload::Name;
 
-use super::figures::{Failed, Figures, Kind, PassFigures};
-use super::{Bench, RunReads, ended_well};
+use super::figures::{FailedPass, Figures, Kind, PassFigures};
+use super::{RunReads, ToolContext, ended_well};
 use crate::target::TargetError;
 
 /// Name of a test in the output, the corresponding pass, and the option that selects it.
@@ -39,8 +39,8 @@ struct TestReport {
 ///
 /// # Errors
 /// If iozone fails or cannot do what the plan requires.
-pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Failed> {
-    let command = arguments(spec).map_err(|why| Failed::NotRun(TargetError::Program(why)))?;
+pub(super) fn run(bench: &ToolContext, spec: &RunSpec) -> Result<Vec<PassFigures>, FailedPass> {
+    let command = arguments(spec).map_err(|why| FailedPass::NotRun(TargetError::Program(why)))?;
     let ended = bench.run_tool(&command)?;
     ended_well("iozone", &ended)?;
     let line = command.join(" ");

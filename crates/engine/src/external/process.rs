@@ -56,12 +56,12 @@ pub(super) struct Watch<'a> {
     /// The clock that measures it.
     pub clock: &'a dyn Clock,
     /// Called at certain moments of the program, outside of it.
-    pub observe: &'a dyn Fn(Moment),
+    pub observe: &'a dyn Fn(ProgramMoment),
 }
 
 /// A moment at which a program can be observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum ProgramMoment {
     /// The process with this ID is running; reported about twenty times per second.
     Running(u32),
     /// It has exited but hasn't been reaped, so its counters can still be read.
@@ -70,7 +70,7 @@ pub enum Moment {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum ProgramEnd {
     /// It exited with this code.
     Exited(i32),
     /// It was killed by this signal.
@@ -96,8 +96,8 @@ pub(super) struct Usage {
 
 /// A program that has ended.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub how: How,
+pub(super) struct FinishedProgram {
+    pub how: ProgramEnd,
     /// Time from start to end.
     pub wall_ns: u64,
     /// Resources that it used.
@@ -108,7 +108,7 @@ pub(super) struct Finished {
     stderr: Vec<u8>,
 }
 
-impl Finished {
+impl FinishedProgram {
     /// Returns its stderr as text.
     pub(crate) fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
@@ -118,13 +118,13 @@ impl Finished {
     pub(crate) fn failure(&self) -> Option<String> {
         let wall = model::units::Nanos(self.wall_ns);
         let how = match self.how {
-            How::Exited(0) => return None,
-            How::Exited(code) => format!("exit code {code}"),
-            How::Killed(signal) => format!("killed by signal {signal}"),
-            How::TimedOut => {
+            ProgramEnd::Exited(0) => return None,
+            ProgramEnd::Exited(code) => format!("exit code {code}"),
+            ProgramEnd::Killed(signal) => format!("killed by signal {signal}"),
+            ProgramEnd::TimedOut => {
                 format!("still running after {wall} and killed (hint: use a longer timeout)")
             }
-            How::Stopped => format!("stopped after {wall}"),
+            ProgramEnd::Stopped => format!("stopped after {wall}"),
         };
         // Some tools report errors on stdout.
         let output = if self.stderr.is_empty() { &self.stdout } else { &self.stderr };
@@ -139,7 +139,7 @@ impl Finished {
 ///
 /// # Errors
 /// If it cannot be started: the error of the system call.
-pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Finished> {
+pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<FinishedProgram> {
     let begun_ns = watch.clock.now_ns();
     let mut running = Running::start(request)?;
     let mut how = None;
@@ -147,13 +147,13 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
     let mut deadline_ns = request.limit_ns.map(|limit| begun_ns + limit);
     let pid = running.group.as_raw_nonzero().get().cast_unsigned();
     while !running.wait(TICK)? {
-        (watch.observe)(Moment::Running(pid));
+        (watch.observe)(ProgramMoment::Running(pid));
         let now_ns = watch.clock.now_ns();
         let late = deadline_ns.is_some_and(|deadline| now_ns >= deadline);
         let stopped = watch.stop.is_set();
         match how {
             None if late || stopped => {
-                how = Some(if stopped { How::Stopped } else { How::TimedOut });
+                how = Some(if stopped { ProgramEnd::Stopped } else { ProgramEnd::TimedOut });
                 running.signal(Signal::TERM);
                 deadline_ns = Some(now_ns + GRACE.as_nanos() as u64);
             }
@@ -163,12 +163,12 @@ pub(super) fn run(request: &Request<'_>, watch: Watch<'_>) -> std::io::Result<Fi
         }
     }
     let wall_ns = watch.clock.now_ns() - begun_ns;
-    (watch.observe)(Moment::Ended(pid));
+    (watch.observe)(ProgramMoment::Ended(pid));
     // Kill the rest of the group before draining the pipes, since it may hold them open.
     let (ended, usage) = running.reap();
     running.drain()?;
     let [stdout, stderr] = running.pipes.map(|pipe| pipe.kept);
-    Ok(Finished { how: how.unwrap_or(ended), wall_ns, usage, stdout, stderr })
+    Ok(FinishedProgram { how: how.unwrap_or(ended), wall_ns, usage, stdout, stderr })
 }
 
 /// A process group, which is killed when this value is dropped.
@@ -244,7 +244,7 @@ impl Running {
     }
 
     /// Kills what the program left behind, and returns its status and usage.
-    fn reap(&mut self) -> (How, Usage) {
+    fn reap(&mut self) -> (ProgramEnd, Usage) {
         // Signal before reaping: until then, no other process can get this ID.
         self.signal(Signal::KILL);
         self.guard.reaped = true;
@@ -315,7 +315,7 @@ fn spawn_program(request: &Request<'_>) -> std::io::Result<Child> {
 }
 
 /// Waits for a child and returns its status and usage.
-fn wait4(child: Pid) -> (How, Usage) {
+fn wait4(child: Pid) -> (ProgramEnd, Usage) {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     let result = loop {
@@ -328,14 +328,14 @@ fn wait4(child: Pid) -> (How, Usage) {
         }
     };
     if result < 0 {
-        return (How::Killed(0), Usage::default());
+        return (ProgramEnd::Killed(0), Usage::default());
     }
     // SAFETY: it was zeroed, which is a valid value, and wait4 may have written to it.
     let usage = unsafe { usage.assume_init() };
     let how = if libc::WIFSIGNALED(status) {
-        How::Killed(libc::WTERMSIG(status))
+        ProgramEnd::Killed(libc::WTERMSIG(status))
     } else {
-        How::Exited(libc::WEXITSTATUS(status))
+        ProgramEnd::Exited(libc::WEXITSTATUS(status))
     };
     let usage = Usage {
         user_ns: timeval_ns(usage.ru_utime),
@@ -359,7 +359,7 @@ mod tests {
         line.split(' ').map(str::to_owned).collect()
     }
 
-    fn run_for(command: &[String], limit_ns: Option<u64>, is_stopped: bool) -> Finished {
+    fn run_for(command: &[String], limit_ns: Option<u64>, is_stopped: bool) -> FinishedProgram {
         let clock = SystemClock::new();
         let stop = Stop::default();
         if is_stopped {
@@ -377,7 +377,7 @@ mod tests {
         let stop = Stop::default();
         let moments = std::cell::RefCell::new(Vec::new());
         let observe = |moment| {
-            if let Moment::Ended(pid) = moment {
+            if let ProgramMoment::Ended(pid) = moment {
                 let times = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat"));
                 assert!(times.is_ok(), "{times:?}");
             }
@@ -393,7 +393,7 @@ mod tests {
         };
         run(&request, Watch { stop: &stop, clock: &clock, observe: &observe }).unwrap();
         let moments = moments.into_inner();
-        let (Some(Moment::Running(first)), Some(Moment::Ended(last))) =
+        let (Some(ProgramMoment::Running(first)), Some(ProgramMoment::Ended(last))) =
             (moments.first(), moments.last())
         else {
             panic!("{moments:?}")
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn records_time_and_resources() {
         let ended = run_for(&words("dd if=/dev/zero of=/dev/null bs=1M count=2000"), None, false);
-        assert_eq!((ended.how, ended.failure()), (How::Exited(0), None));
+        assert_eq!((ended.how, ended.failure()), (ProgramEnd::Exited(0), None));
         let Usage { user_ns, system_ns, rss_max_bytes, .. } = ended.usage;
         assert!(user_ns + system_ns > 0 && user_ns + system_ns <= ended.wall_ns * 2, "{ended:?}");
         assert!((1 << 20..1 << 28).contains(&rss_max_bytes), "{ended:?}");
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn includes_code_and_last_lines() {
         let ended = run_for(&words("dd if=/not/there of=/dev/null"), None, false);
-        assert_eq!(ended.how, How::Exited(1));
+        assert_eq!(ended.how, ProgramEnd::Exited(1));
         let failure = ended.failure().unwrap();
         assert!(failure.starts_with("exit code 1: dd: ") && failure.contains("/not/there"));
     }
@@ -431,7 +431,7 @@ mod tests {
         // The shell's child outlives it unless the whole group is killed.
         let command = ["sh", "-c", "sleep 77.25 & echo $!; wait"].map(str::to_owned);
         for (limit_ns, stop, how) in
-            [(Some(300_000_000), false, How::TimedOut), (None, true, How::Stopped)]
+            [(Some(300_000_000), false, ProgramEnd::TimedOut), (None, true, ProgramEnd::Stopped)]
         {
             let ended = run_for(&command, limit_ns, stop);
             assert_eq!(ended.how, how);

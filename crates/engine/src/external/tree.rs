@@ -34,7 +34,7 @@ program: $(OBJECTS)
 
 /// The requested properties of a tree.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted<'a> {
+pub(super) struct TreeRequest<'a> {
     /// Number of C files, not counting `main.c`.
     pub files: u32,
     /// Programs that will be used on it.
@@ -45,8 +45,8 @@ pub(super) struct Wanted<'a> {
 ///
 /// # Errors
 /// If an argument is invalid.
-pub(super) fn wanted(arguments: &[String]) -> Result<Wanted<'_>, String> {
-    let mut wanted = Wanted { files: 1000, needs: Vec::new() };
+pub(super) fn parse_request(arguments: &[String]) -> Result<TreeRequest<'_>, String> {
+    let mut wanted = TreeRequest { files: 1000, needs: Vec::new() };
     for argument in arguments {
         match argument.split_once('=') {
             Some(("files", count)) => {
@@ -118,9 +118,15 @@ mod tests {
     fn arguments_are_read_and_refused() {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let arguments = words("files=60 needs=make,cc");
-        assert_eq!(wanted(&arguments), Ok(Wanted { files: 60, needs: vec!["make", "cc"] }));
-        assert_eq!(wanted(&words("files=0")).unwrap_err(), "`files=0`: files must be 1 to 100000");
-        assert!(wanted(&words("bytes=7")).unwrap_err().contains("neither"));
+        assert_eq!(
+            parse_request(&arguments),
+            Ok(TreeRequest { files: 60, needs: vec!["make", "cc"] })
+        );
+        assert_eq!(
+            parse_request(&words("files=0")).unwrap_err(),
+            "`files=0`: files must be 1 to 100000"
+        );
+        assert!(parse_request(&words("bytes=7")).unwrap_err().contains("neither"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use workload::FileSet;
 
 use super::fixtures::Preparation;
 use super::neighbors::Neighbors;
-use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
+use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError};
 use crate::backend::null::Null;
 
 /// One worker's pass, for which files and connections are opened.
@@ -37,7 +37,7 @@ pub(super) trait TargetAccess: Send + Sync {
     }
 
     /// Opens the backend of one worker for one pass.
-    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError>;
+    fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError>;
 
     /// Counts the contents of the working directory. Returns `None` if there are no files.
     fn inventory(&self, _whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
@@ -117,12 +117,12 @@ pub(super) struct NullAccess {
 }
 
 impl TargetAccess for NullAccess {
-    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         let WorkerPass { spec, config, .. } = work;
         let mut null = Null::new(Arc::clone(&config.clock), spec.queue_depth as usize);
         if let Some(nth) = self.loses_every {
             null = null.losing_every(nth);
         }
-        Ok(Opened::without_caveats(spec.queue_depth, Box::new(null)))
+        Ok(OpenedBackend::without_caveats(spec.queue_depth, Box::new(null)))
     }
 }

@@ -17,7 +17,8 @@ use crate::limits::PREPARE_IO;
 /// stamps, they identify the agents that work in a directory named `work_name`. Nothing is
 /// generated yet: see [`TrialTarget::make_content`] and [`TrialTarget::make_content_of`].
 pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
-    let pattern = Pattern::unmade(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
+    let pattern =
+        Pattern::without_content(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
     if !spec.data.stamp && !verifies_rewrites(spec) {
         return pattern;
     }
@@ -75,7 +76,7 @@ impl TrialTarget {
             return;
         }
         let own = self.config.share;
-        let set = FileSet::of(spec, self.config.seed);
+        let set = FileSet::new(spec, self.config.seed);
         self.make_files(&set, |number| own.owns(number, spec.workers));
     }
 
@@ -88,10 +89,10 @@ impl TrialTarget {
         // Files that are opened by name, or grow, have sizes that the set doesn't contain.
         let knows_sizes = pass.opens() != Opens::Nothing && pass != Pass::OpMix;
         if !knows_sizes {
-            return self.config.pattern.make_all();
+            return self.config.pattern.generate_all();
         }
         let is_anywhere = works_anywhere(spec, pass);
-        let set = FileSet::of(spec, self.config.seed);
+        let set = FileSet::new(spec, self.config.seed);
         self.make_files(&set, |number| is_anywhere || share.owns(number, spec.workers));
     }
 
@@ -105,7 +106,7 @@ impl TrialTarget {
                 files.push((number, bytes));
             }
         }
-        self.config.pattern.make_for(files.into_iter());
+        self.config.pattern.generate_for(files.into_iter());
     }
 
     /// Returns the content, as far as it has been generated.

@@ -27,10 +27,10 @@ use workload::{FileSet, Name, Places};
 
 use super::access::{TargetAccess, WorkerPass, is_removed_but_open};
 use super::fixtures::Preparation;
-use super::marked::remove_directory;
+use super::marked_directories::remove_directory;
 use super::neighbor_search;
 use super::neighbors::Neighbors;
-use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
+use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError};
 
 /// Time for a kernel's NFS client to write back files that are being removed.
 const WRITTEN_BACK_NS: u64 = 30_000_000_000;
@@ -66,7 +66,7 @@ impl DirectoryAccess {
         }
         opening::raise_descriptors();
         let works = Vec::with_capacity(targets.len());
-        let places = Arc::new(Places::of(spec));
+        let places = Arc::new(Places::new(spec));
         let mut target = Self { works, places, shared: Mutex::default() };
         if let Err(error) = target.make_works(targets, spec.direct, config) {
             // Remove what was created. The original error is more useful than a failure to do so.
@@ -138,7 +138,7 @@ impl TargetAccess for DirectoryAccess {
         self.write_fixtures(todo.make, set, spec.workers, config)
     }
 
-    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         self.open_backend(work)
     }
 

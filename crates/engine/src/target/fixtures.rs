@@ -32,11 +32,11 @@ pub(super) struct Preparation {
 /// The objects that exist. The passes of a trial follow each other, so one finds what the previous
 /// one created.
 #[derive(Debug, Default)]
-pub(super) struct PreparedFixtures(Mutex<Present>);
+pub(super) struct PreparedFixtures(Mutex<PresentFixtures>);
 
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
-struct Present {
+struct PresentFixtures {
     files: bool,
     directories: bool,
     links: bool,
@@ -49,11 +49,11 @@ struct Present {
 impl PreparedFixtures {
     /// Returns the work to do before a pass, and assumes that both are then done.
     pub(super) fn before(&self, spec: &RunSpec, pass: Pass, set: &FileSet) -> Preparation {
-        let mut present = self.present();
+        let mut present = self.lock_present();
         let mut todo = Preparation::default();
         if present.must_go(pass) {
             todo.wipe = true;
-            *present = Present::default();
+            *present = PresentFixtures::default();
         }
         let needed = needs(pass, set);
         // A removal pass only needs what is left of the pool.
@@ -69,21 +69,21 @@ impl PreparedFixtures {
         present.files |= needed.files > 0;
         present.directories |= needed.directories > 0;
         present.links |= needed.links > 0;
-        present.passed(spec, pass);
+        present.record_pass(spec, pass);
         todo
     }
 
     /// Assumes that all files exist, because another agent created them before it was lost.
     pub(super) fn assume_prepared(&self) {
-        self.present().files = true;
+        self.lock_present().files = true;
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
+    fn lock_present(&self) -> MutexGuard<'_, PresentFixtures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Present {
+impl PresentFixtures {
     /// Returns true if existing objects are in the way of a pass.
     const fn must_go(self, pass: Pass) -> bool {
         if self.cut {
@@ -99,7 +99,7 @@ impl Present {
     }
 
     /// Records what a pass leaves behind.
-    fn passed(&mut self, spec: &RunSpec, pass: Pass) {
+    fn record_pass(&mut self, spec: &RunSpec, pass: Pass) {
         let opens_files = pass.opens() != Opens::Nothing;
         // Attribute changes that are cut short don't affect names, so it is still known what
         // exists.
@@ -141,7 +141,7 @@ mod tests {
 
     fn todo(spec: &RunSpec, passes: &[Pass]) -> Vec<(bool, u32, u32)> {
         let made = PreparedFixtures::default();
-        let set = FileSet::of(spec, 1);
+        let set = FileSet::new(spec, 1);
         let before = |pass: &Pass| {
             let todo = made.before(spec, *pass, &set);
             (todo.wipe, todo.make.files, todo.make.directories)

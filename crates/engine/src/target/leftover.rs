@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use super::TargetError;
 use super::directory::{empty_top, io_error};
 use super::job_timer::{Job, JobTimer};
-use super::marked::{empty_opened, open_directory, remove_mark, unless_gone};
+use super::marked_directories::{empty_opened, open_directory, remove_mark, unless_gone};
 use super::mount_options::mount_options;
 use super::nfs::{self, WalkFailure, connect, empty_leftover, remove_emptied};
 use crate::clock::SystemClock;
@@ -43,7 +43,7 @@ pub enum Leftover {
 /// # Errors
 /// If the target cannot be reached or listed. It is safe to try again later.
 pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetError> {
-    remove_wanted(target, &Wanted::Begins(&directory_name(campaign, "")))
+    remove_wanted(target, &DirectoryNames::Begins(&directory_name(campaign, "")))
 }
 
 /// Removes the directory that a replay created for its tree.
@@ -51,18 +51,18 @@ pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetEr
 /// # Errors
 /// Same as [`remove`].
 pub fn remove_tree(target: &Target, name: &str) -> Result<Vec<Leftover>, TargetError> {
-    remove_wanted(target, &Wanted::Is(name))
+    remove_wanted(target, &DirectoryNames::Is(name))
 }
 
 /// The names of the directories to remove.
-enum Wanted<'a> {
+enum DirectoryNames<'a> {
     /// Names with this prefix.
     Begins(&'a str),
     /// Exactly this name.
     Is(&'a str),
 }
 
-impl Wanted<'_> {
+impl DirectoryNames<'_> {
     fn contains(&self, name: &str) -> bool {
         match self {
             Self::Begins(begin) => name.starts_with(begin),
@@ -71,7 +71,10 @@ impl Wanted<'_> {
     }
 }
 
-fn remove_wanted(target: &Target, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
+fn remove_wanted(
+    target: &Target,
+    wanted: &DirectoryNames<'_>,
+) -> Result<Vec<Leftover>, TargetError> {
     if !target.outlives_process() {
         return Ok(Vec::new());
     }
@@ -85,7 +88,7 @@ fn remove_wanted(target: &Target, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, 
     Ok(found)
 }
 
-fn remove_local(target: &Path, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
+fn remove_local(target: &Path, wanted: &DirectoryNames<'_>) -> Result<Vec<Leftover>, TargetError> {
     // Open it only once: if its path is redirected in the meantime, nothing is removed elsewhere.
     let opened = match rustix::fs::open(target, DIRECTORY, Mode::empty()).map_err(io::Error::from) {
         // If the target doesn't exist, there is nothing to remove.
@@ -143,7 +146,10 @@ fn describe_unmarked(name: &str) -> String {
     format!("it is not empty and has no directory {}", mark_of(name))
 }
 
-fn remove_over_nfs(target: &NfsTarget, wanted: &Wanted<'_>) -> Result<Vec<Leftover>, TargetError> {
+fn remove_over_nfs(
+    target: &NfsTarget,
+    wanted: &DirectoryNames<'_>,
+) -> Result<Vec<Leftover>, TargetError> {
     let shown = target.to_string();
     let options = mount_options(target);
     let job = Job::Mount(options.timeout);
@@ -164,7 +170,7 @@ fn remove_over_nfs(target: &NfsTarget, wanted: &Wanted<'_>) -> Result<Vec<Leftov
 fn remove_from(
     mount: &mut Mount,
     timer: &JobTimer,
-    wanted: &Wanted<'_>,
+    wanted: &DirectoryNames<'_>,
     shown: &str,
 ) -> Result<Vec<Leftover>, CallFailure> {
     let root = mount.root();

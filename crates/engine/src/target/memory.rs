@@ -5,19 +5,19 @@
 use std::sync::Arc;
 
 use super::access::{TargetAccess, WorkerPass};
-use super::{Opened, TargetError};
+use super::{OpenedBackend, TargetError};
 use crate::backend::memory::Memory;
 
 /// Copies within memory.
 pub(super) struct MemoryAccess;
 
 impl TargetAccess for MemoryAccess {
-    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         let WorkerPass { spec, config, .. } = work;
         let clock = Arc::clone(&config.clock);
         let depth = spec.queue_depth as usize;
         let io_size = spec.io_size_bytes as usize;
         let memory = Memory::new(clock, depth, io_size, spec.set_bytes());
-        Ok(Opened::without_caveats(spec.queue_depth, Box::new(memory)))
+        Ok(OpenedBackend::without_caveats(spec.queue_depth, Box::new(memory)))
     }
 }

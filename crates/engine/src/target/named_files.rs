@@ -433,7 +433,7 @@ fn execute(backend: &mut dyn Backend, op: &Op) -> Result<(), String> {
 
 /// Returns the places of files that are all in the working directory itself.
 fn flat_places() -> Arc<Places> {
-    Arc::new(Places::of(&RunSpec::null(Workload::Stream)))
+    Arc::new(Places::new(&RunSpec::null(Workload::Stream)))
 }
 
 /// Makes the names in a directory durable. Some file systems can't: with kAFS, each name is on the

@@ -24,7 +24,7 @@ use super::job_timer::{Job, JobTimer};
 use super::mount_options::mount_options;
 use super::neighbor_search;
 use super::neighbors::Neighbors;
-use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
+use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError};
 use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
@@ -216,7 +216,7 @@ impl TargetAccess for NfsAccess {
         self.write_fixtures(todo.make, set, spec, config)
     }
 
-    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         self.open_backend(work)
     }
 

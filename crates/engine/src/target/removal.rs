@@ -72,18 +72,18 @@ impl Removal {
     }
 
     /// Records entries found in a directory.
-    pub(super) fn note_found(&self, entries: u64) {
+    pub(super) fn record_found(&self, entries: u64) {
         self.0.found.fetch_add(entries, Relaxed);
     }
 
     /// Records that exactly `left` entries remain.
-    pub(super) fn note_all_left(&self, left: u64) {
+    pub(super) fn record_left(&self, left: u64) {
         self.0.found.store(self.0.removed.load(Relaxed) + left, Relaxed);
         self.0.is_all_found.store(true, Relaxed);
     }
 
     /// Returns true if everything that is left has been counted.
-    pub(super) fn is_all_found(&self) -> bool {
+    pub(super) fn is_everything_counted(&self) -> bool {
         self.0.is_all_found.load(Relaxed)
     }
 }

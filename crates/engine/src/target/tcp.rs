@@ -8,14 +8,14 @@ use std::time::Duration;
 use model::TcpTarget;
 
 use super::access::{TargetAccess, WorkerPass};
-use super::{Opened, TargetError};
+use super::{OpenedBackend, TargetError};
 use crate::backend::tcp::{self, Tcp};
 
 /// The server to connect to.
 pub(super) struct TcpAccess(pub TcpTarget);
 
 impl TargetAccess for TcpAccess {
-    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         let WorkerPass { spec, config, .. } = work;
         let timeout = Duration::from_millis(spec.timeout_ms);
         let stream = tcp::connect(&self.0, timeout).map_err(|error| TargetError::Io {
@@ -28,6 +28,6 @@ impl TargetAccess for TcpAccess {
         let io_size = spec.io_size_bytes as usize;
         let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
         let backend = Tcp::new(stream, clock, depth, io_size, timeout_ns);
-        Ok(Opened::without_caveats(spec.queue_depth, Box::new(backend)))
+        Ok(OpenedBackend::without_caveats(spec.queue_depth, Box::new(backend)))
     }
 }

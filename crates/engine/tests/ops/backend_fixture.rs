@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
-use engine::backend::{Backend, NO_LIMIT, Tally};
+use engine::backend::{Backend, BackendCounts, NO_LIMIT};
 use engine::target::mount_options;
-use engine::{Clock as _, Monitor, Opened, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::{
+    Clock as _, Monitor, OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget, measure,
+};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, RunSpec, Share,
@@ -32,13 +34,13 @@ pub struct BackendFixture {
     pub pattern: Pattern,
     pub target: TrialTarget,
     pub backend: Box<dyn Backend>,
-    eyes: Eyes,
+    eyes: DirectView,
     /// The server, if any, stops with the fixture.
     pub server: Option<Server>,
 }
 
 /// How the test inspects the target without the backend.
-enum Eyes {
+enum DirectView {
     Directory(TempDir, String),
     Nfs(Box<RefCell<Mount>>, String),
 }
@@ -50,7 +52,7 @@ impl BackendFixture {
         let target = Target::Directory { path: directory.path().to_owned() };
         let mut spec = RunBuilder::from(mix()).target(target).backend(backend).build();
         change(&mut spec);
-        Self::new(&spec, Pass::OpMix, |name| Eyes::Directory(directory, name))
+        Self::new(&spec, Pass::OpMix, |name| DirectView::Directory(directory, name))
     }
 
     /// A backend on one of our servers in this process, which stores everything in memory.
@@ -63,7 +65,7 @@ impl BackendFixture {
             RunBuilder::from(mix()).target(Target::Nfs(target)).backend(BackendKind::Nfs).build();
         change(&mut spec);
         let mut fixture =
-            Self::new(&spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name));
+            Self::new(&spec, Pass::OpMix, |name| DirectView::Nfs(Box::new(eyes.into()), name));
         fixture.server = Some(server);
         fixture
     }
@@ -79,13 +81,13 @@ impl BackendFixture {
         )
     }
 
-    fn new(spec: &RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
+    fn new(spec: &RunSpec, pass: Pass, eyes: impl FnOnce(String) -> DirectView) -> Self {
         let config = config();
         let work_name = config.work_name.clone();
         let pattern = config.pattern.clone();
         let target = TrialTarget::create(spec, config).unwrap();
         target.prepare(spec, pass).unwrap();
-        let Opened { backend, .. } = target.open(spec, pass, 0).unwrap();
+        let OpenedBackend { backend, .. } = target.open(spec, pass, 0).unwrap();
         let mut fixture = Self { pattern, target, backend, eyes: eyes(work_name), server: None };
         // Files of a mix have different sizes; here all of them are equal.
         for file in 0..FILES {
@@ -136,7 +138,7 @@ impl BackendFixture {
         ops.iter().map(outcome_of).collect()
     }
 
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> BackendCounts {
         self.backend.tally()
     }
 
@@ -155,8 +157,8 @@ impl BackendFixture {
     /// The content of a file in the working directory; `None` if it does not exist.
     pub fn content(&self, path: &str) -> Option<Vec<u8>> {
         match &self.eyes {
-            Eyes::Directory(..) => fs::read(self.local(path)).ok(),
-            Eyes::Nfs(mount, ..) => {
+            DirectView::Directory(..) => fs::read(self.local(path)).ok(),
+            DirectView::Nfs(mount, ..) => {
                 let file = self.find(path)?;
                 let file = File::from(file.handle);
                 Some(mount.borrow_mut().read(file, 0, 1 << 20).unwrap())
@@ -167,18 +169,18 @@ impl BackendFixture {
     /// Returns true if something with this name exists.
     pub fn is_there(&self, path: &str) -> bool {
         match &self.eyes {
-            Eyes::Directory(..) => self.local(path).symlink_metadata().is_ok(),
-            Eyes::Nfs(..) => self.find(path).is_some(),
+            DirectView::Directory(..) => self.local(path).symlink_metadata().is_ok(),
+            DirectView::Nfs(..) => self.find(path).is_some(),
         }
     }
 
     /// Changes the mode of a file, so that a test can see it being changed back.
     pub fn set_mode(&self, path: &str, mode: u32) {
         match &self.eyes {
-            Eyes::Directory(..) => {
+            DirectView::Directory(..) => {
                 fs::set_permissions(self.local(path), fs::Permissions::from_mode(mode)).unwrap();
             }
-            Eyes::Nfs(mount, ..) => {
+            DirectView::Nfs(mount, ..) => {
                 let file = self.find(path).unwrap();
                 mount.borrow_mut().chmod(file, mode).unwrap();
             }
@@ -187,10 +189,10 @@ impl BackendFixture {
 
     pub fn mode(&self, path: &str) -> u32 {
         match &self.eyes {
-            Eyes::Directory(..) => {
+            DirectView::Directory(..) => {
                 self.local(path).metadata().unwrap().permissions().mode() & 0o777
             }
-            Eyes::Nfs(mount, ..) => {
+            DirectView::Nfs(mount, ..) => {
                 let file = self.find(path).unwrap();
                 mount.borrow_mut().getattr(file).unwrap().mode & 0o777
             }
@@ -202,8 +204,8 @@ impl BackendFixture {
         let mut content = self.content(path).unwrap();
         content[100] ^= 1;
         match &self.eyes {
-            Eyes::Directory(..) => fs::write(self.local(path), content).unwrap(),
-            Eyes::Nfs(mount, ..) => {
+            DirectView::Directory(..) => fs::write(self.local(path), content).unwrap(),
+            DirectView::Nfs(mount, ..) => {
                 let file = File::from(self.find(path).unwrap().handle);
                 let mut mount = mount.borrow_mut();
                 mount.write(file, 0, &content[..200], StableHow::FileSync).unwrap();
@@ -213,13 +215,13 @@ impl BackendFixture {
 
     fn local(&self, path: &str) -> PathBuf {
         match &self.eyes {
-            Eyes::Directory(directory, work) => directory.path().join(work).join(path),
-            Eyes::Nfs(..) => unreachable!("the target is not a path on this host"),
+            DirectView::Directory(directory, work) => directory.path().join(work).join(path),
+            DirectView::Nfs(..) => unreachable!("the target is not a path on this host"),
         }
     }
 
     fn find(&self, path: &str) -> Option<File> {
-        let Eyes::Nfs(mount, work) = &self.eyes else { return None };
+        let DirectView::Nfs(mount, work) = &self.eyes else { return None };
         let mut mount = mount.borrow_mut();
         let mut at = mount.root();
         for name in std::iter::once(work.as_str()).chain(path.split('/')) {
@@ -229,7 +231,7 @@ impl BackendFixture {
     }
 }
 
-impl Eyes {
+impl DirectView {
     fn is_work_there(&self) -> bool {
         match self {
             Self::Directory(directory, work) => directory.path().join(work).exists(),

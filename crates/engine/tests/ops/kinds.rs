@@ -107,7 +107,7 @@ fn opens_delegated_file_once() {
         fixture.op(OpKind::Create, file, 0, 10_001);
         let opens = |fixture: &BackendFixture| {
             let calls = fixture.tally().calls.unwrap();
-            [OperationKind::Open, OperationKind::Close].map(|kind| calls.of(kind))
+            [OperationKind::Open, OperationKind::Close].map(|kind| calls.get(kind))
         };
         let [before, closed] = opens(&fixture);
         for _ in 0..4 {

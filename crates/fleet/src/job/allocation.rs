@@ -201,7 +201,7 @@ fn choose_hosts(
     for slot in 1..=per_node {
         for name in &names[..(agents / per_node) as usize] {
             let host = reached_host(name, &this);
-            hosts.push(if slot == 1 { host } else { host.further(slot) });
+            hosts.push(if slot == 1 { host } else { host.for_agent(slot) });
         }
     }
     Ok(hosts)
@@ -215,7 +215,7 @@ fn reached_host(name: &str, this: &str) -> Host {
         || name.contains('.') != this.contains('.')
             && first_label(name).eq_ignore_ascii_case(&first_label(this));
     let ssh = if is_this { None } else { Some(name.to_owned()) };
-    Host { ssh, ..Host::here(name) }
+    Host { ssh, ..Host::local(name) }
 }
 
 #[cfg(test)]
@@ -290,7 +290,8 @@ mod tests {
         let listed = ["n1", "n2", "n3"].map(str::to_owned);
         let scheduler = Scheduler { variable: &|_| None, read_file: &read_file };
         let chosen = |agents, agents_per_node| {
-            let request = JobRequest { agents, agents_per_node, ..JobRequest::of(Launcher::Pbs) };
+            let request =
+                JobRequest { agents, agents_per_node, ..JobRequest::with_launcher(Launcher::Pbs) };
             match choose_hosts(&request, &listed, &scheduler) {
                 Ok(hosts) => {
                     Ok(hosts.into_iter().map(|host| host.name).collect::<Vec<_>>().join(" "))

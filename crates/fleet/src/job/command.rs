@@ -200,8 +200,10 @@ mod tests {
         count: u32,
         per_node: Option<u32>,
     ) -> Result<Command, JobError> {
-        let request =
-            JobRequest { launch_with: with.map(str::to_owned), ..JobRequest::of(launcher) };
+        let request = JobRequest {
+            launch_with: with.map(str::to_owned),
+            ..JobRequest::with_launcher(launcher)
+        };
         launch_command(&request, Path::new("/bin/dfsbench"), count, per_node)
     }
 

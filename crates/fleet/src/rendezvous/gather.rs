@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::StatelessTransportState as Keys;
 
-use super::handshake::{Answer, ControllerHandshake, Hello, Refusal, Step};
-use super::names::{self, Seat};
-use super::refusals::{Refusals, Refused};
+use super::handshake::{AdmissionReply, ControllerHandshake, Hello, Refusal, Step};
+use super::names::{self, RankedName};
+use super::refusals::{Refusals, RefusedConnection};
 use super::sealed::{Link, Opener, Sealer};
 use super::token::Token;
 use crate::stream::Stream;
@@ -63,7 +63,7 @@ pub struct JoinedAgent {
 }
 
 /// The result of a rendezvous.
-pub struct Gathered {
+pub struct GatheredAgents {
     /// The agents: the first one of each host, then the second ones, and so on.
     pub agents: Vec<JoinedAgent>,
     /// Refused connections, one sentence each.
@@ -171,7 +171,7 @@ impl Rendezvous {
         self,
         wanted: &ExpectedAgents,
         launcher: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<Gathered, GatherError> {
+    ) -> Result<GatheredAgents, GatherError> {
         let mut lobby = Lobby {
             rendezvous: self,
             count: wanted.count,
@@ -260,7 +260,7 @@ impl Lobby {
         {
             let from = self.handshaking.swap_remove(index).from;
             let why = format!("no handshake within {} s", HANDSHAKE_WITHIN.as_secs());
-            self.refused.note(from, Refused::stranger(why));
+            self.refused.note(from, RefusedConnection::from_stranger(why));
         }
         self.accept_waiting();
         Ok(())
@@ -308,7 +308,10 @@ impl Lobby {
             let oldest = (0..HANDSHAKES_MAX).min_by_key(|index| self.handshaking[*index].since);
             if let Some(index) = oldest {
                 let from = self.handshaking.swap_remove(index).from;
-                self.refused.note(from, Refused::stranger("dropped in favor of newer connections"));
+                self.refused.note(
+                    from,
+                    RefusedConnection::from_stranger("dropped in favor of newer connections"),
+                );
             }
         }
         let handshake = ControllerHandshake::new(&self.rendezvous.token);
@@ -336,13 +339,13 @@ impl Lobby {
         let from = known.from;
         // Tell the agent the reason, too: its own error message is often the first one people read.
         let answer = match &refusal {
-            Some(why) => Answer::Refused(why.clone()),
-            None => Answer::Welcome,
+            Some(why) => AdmissionReply::Refused(why.clone()),
+            None => AdmissionReply::Welcome,
         };
         let (link, output) = match send_answer(known.socket, keys, &answer) {
             Ok(both) => both,
             Err(error) => {
-                self.refused.note(from, Refused::agent(format!("it left: {error}")));
+                self.refused.note(from, RefusedConnection::agent(format!("it left: {error}")));
                 return Ok(());
             }
         };
@@ -350,7 +353,7 @@ impl Lobby {
             return Err(GatherError::OtherSize { hello, count: self.count });
         }
         if let Some(why) = refusal {
-            self.refused.note(from, Refused::agent(why));
+            self.refused.note(from, RefusedConnection::agent(why));
             return Ok(());
         }
         // Record 0 in this direction was the introduction.
@@ -393,12 +396,12 @@ impl Lobby {
     }
 
     /// Stops listening and creates transports to the agents.
-    fn finish_gathering(mut self, stop: &Arc<AtomicBool>) -> Result<Gathered, GatherError> {
+    fn finish_gathering(mut self, stop: &Arc<AtomicBool>) -> Result<GatheredAgents, GatherError> {
         let refused = self.refused.list();
         let hellos: Vec<_> = self.connected.values().map(|agent| &agent.hello).collect();
         let seats = names::seat_agents(&hellos);
         let mut agents = Vec::with_capacity(seats.len());
-        for Seat { name, rank } in seats {
+        for RankedName { name, rank } in seats {
             let Some(connected) = self.connected.remove(&rank) else { unreachable!("one a seat") };
             let Connected { hello, link, stream } = connected;
             let mut agent = Remote::from_rendezvous(&name, stream, link, Arc::clone(stop));
@@ -408,23 +411,23 @@ impl Lobby {
             }
             agents.push(JoinedAgent { name, hello, agent });
         }
-        Ok(Gathered { agents, refused })
+        Ok(GatheredAgents { agents, refused })
     }
 }
 
 impl Handshaking {
     /// Reads whatever has arrived and answers it. Returns the agent once it is authenticated.
-    fn read_step(&mut self) -> Result<Option<(Hello, Keys)>, Refused> {
+    fn read_step(&mut self) -> Result<Option<(Hello, Keys)>, RefusedConnection> {
         let mut bytes = [0; 512];
         let len = match self.socket.read(&mut bytes) {
             Ok(0) => {
                 let why = "it closed the connection during the handshake";
-                return Err(Refused::stranger(why));
+                return Err(RefusedConnection::from_stranger(why));
             }
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(error) => {
-                return Err(Refused::stranger(format!("the connection was lost: {error}")));
+                return Err(RefusedConnection::from_stranger(format!("the connection was lost: {error}")));
             }
         };
         match self.handshake.receive_bytes(&bytes[..len]) {
@@ -439,21 +442,23 @@ impl Handshaking {
     }
 
     /// Sends a few hundred bytes, which always fit into the send buffer of a fresh socket.
-    fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+    fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), RefusedConnection> {
         let sent = self.socket.write_all(bytes);
-        sent.map_err(|error| Refused::stranger(format!("the connection was lost: {error}")))
+        sent.map_err(|error| RefusedConnection::from_stranger(format!("the connection was lost: {error}")))
     }
 
     /// Sends our greeting to a peer that has greeted as dfsbench. Anyone else learns nothing.
-    fn turn_away(&mut self, refusal: &Refusal) -> Refused {
+    fn turn_away(&mut self, refusal: &Refusal) -> RefusedConnection {
         if matches!(refusal, Refusal::Token | Refusal::Wire(WireError::Version { .. })) {
             // If it fails, the peer has already left.
-            let _ = self.send_bytes(&Greeting::ours().to_bytes());
+            let _ = self.send_bytes(&Greeting::own().to_bytes());
         }
         match refusal {
-            Refusal::Wire(WireError::Version { .. }) => Refused::agent(refusal.to_string()),
-            Refusal::Wire(_) => Refused::stranger(refusal.to_string()),
-            _ => Refused::agent(refusal.to_string()),
+            Refusal::Wire(WireError::Version { .. }) => {
+                RefusedConnection::agent(refusal.to_string())
+            }
+            Refusal::Wire(_) => RefusedConnection::from_stranger(refusal.to_string()),
+            _ => RefusedConnection::agent(refusal.to_string()),
         }
     }
 }
@@ -463,7 +468,11 @@ fn describe_refusals(refused: &[String]) -> String {
 }
 
 /// Answers an authenticated agent and switches its socket back to blocking mode.
-fn send_answer(socket: TcpStream, keys: Keys, answer: &Answer) -> io::Result<(Arc<Link>, Sealer)> {
+fn send_answer(
+    socket: TcpStream,
+    keys: Keys,
+    answer: &AdmissionReply,
+) -> io::Result<(Arc<Link>, Sealer)> {
     // From here on, a dedicated thread reads from the socket and may block.
     socket.set_nonblocking(false)?;
     let body = postcard::to_stdvec(answer).map_err(|_| ErrorKind::InvalidData)?;

@@ -59,7 +59,7 @@ impl Hello {
 
 /// The controller's answer to an authenticated agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum AdmissionReply {
     /// The agent is part of the campaign.
     Welcome,
     /// The agent is not wanted; contains the reason as a sentence.
@@ -92,7 +92,7 @@ enum Side {
 /// Creates one half of the handshake. The greetings are its prologue, so it fails if one of them
 /// was modified in transit.
 fn build_half(token: &Token, side: Side) -> HandshakeState {
-    let greeting = Greeting::ours().to_bytes();
+    let greeting = Greeting::own().to_bytes();
     let builder = Builder::new(PATTERN.parse().expect("snow supports the pattern"));
     let builder = builder.psk(0, token.bytes()).expect("a token is as long as a key");
     let builder = builder.prologue(&greeting).expect("the prologue is set once");
@@ -112,7 +112,7 @@ impl AgentHandshake {
     /// Starts the handshake. Also returns the first bytes to send.
     pub(super) fn begin(token: &Token) -> (Self, Vec<u8>) {
         let mut noise = build_half(token, Side::Agent);
-        let mut bytes = Greeting::ours().to_bytes();
+        let mut bytes = Greeting::own().to_bytes();
         let begin = bytes.len();
         bytes.resize(begin + MESSAGE_BYTES, 0);
         noise.write_message(&[], &mut bytes[begin..]).expect("the message fits in the buffer");
@@ -199,7 +199,7 @@ impl ControllerHandshake {
         if rest.len() > MESSAGE_BYTES || noise.read_message(rest, &mut []).is_err() {
             return Err(Refusal::Token);
         }
-        let mut answer = Greeting::ours().to_bytes();
+        let mut answer = Greeting::own().to_bytes();
         let begin = answer.len();
         answer.resize(begin + MESSAGE_BYTES, 0);
         noise.write_message(&[], &mut answer[begin..]).map_err(|_| Refusal::Token)?;
@@ -320,7 +320,7 @@ mod tests {
             greeted in any::<bool>(),
             piece in 1_usize..600,
         ) {
-            let mut sent = if greeted { Greeting::ours().to_bytes() } else { Vec::new() };
+            let mut sent = if greeted { Greeting::own().to_bytes() } else { Vec::new() };
             sent.extend(&bytes);
             let mut controller = ControllerHandshake::new(&Token::from_bytes([7; 32]));
             for piece in sent.chunks(piece) {

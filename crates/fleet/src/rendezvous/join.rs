@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::handshake::{AgentHandshake, Answer, Hello, Refusal};
+use super::handshake::{AdmissionReply, AgentHandshake, Hello, Refusal};
 use super::sealed::{Link, Opener, Sealer};
 use super::token::Token;
 use crate::wire::{Greeting, WireError};
@@ -71,7 +71,7 @@ pub enum JoinError {
 }
 
 /// An encrypted stream to the controller.
-pub struct Joined {
+pub struct ControllerStream {
     /// The controller's messages.
     pub input: Box<dyn Read + Send>,
     /// Messages to the controller.
@@ -88,7 +88,7 @@ pub fn join(
     hello: &Hello,
     within: Duration,
     leave: &AtomicBool,
-) -> Result<Joined, JoinError> {
+) -> Result<ControllerStream, JoinError> {
     let deadline = Instant::now() + within;
     loop {
         if leave.load(Relaxed) {
@@ -96,8 +96,8 @@ pub fn join(
         }
         let error = match connect(address) {
             Ok(socket) => match introduce_agent(socket, address, token, hello) {
-                Err(Trouble::Lost(error)) => error,
-                Err(Trouble::Final(error)) => return Err(error),
+                Err(AttemptError::Lost(error)) => error,
+                Err(AttemptError::Final(error)) => return Err(error),
                 Ok(joined) => return Ok(joined),
             },
             Err(error) => error,
@@ -123,14 +123,14 @@ fn connect(address: &str) -> io::Result<TcpStream> {
 }
 
 /// Why an attempt failed.
-enum Trouble {
+enum AttemptError {
     /// The connection was lost before the outcome was known; try again.
     Lost(io::Error),
     /// Trying again would fail in the same way.
     Final(JoinError),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for AttemptError {
     fn from(error: io::Error) -> Self {
         Self::Lost(error)
     }
@@ -141,18 +141,18 @@ fn introduce_agent(
     address: &str,
     token: &Token,
     hello: &Hello,
-) -> Result<Joined, Trouble> {
+) -> Result<ControllerStream, AttemptError> {
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(ANSWER_WITHIN))?;
     socket.set_write_timeout(Some(ANSWER_WITHIN))?;
     let stranger = |refusal| {
-        Trouble::Final(JoinError::WrongController { address: address.to_owned(), refusal })
+        AttemptError::Final(JoinError::WrongController { address: address.to_owned(), refusal })
     };
     let (handshake, bytes) = AgentHandshake::begin(token);
     socket.write_all(&bytes)?;
     match Greeting::expect(&mut socket) {
         Ok(()) => {}
-        Err(WireError::Io(error)) => return Err(Trouble::Lost(error)),
+        Err(WireError::Io(error)) => return Err(AttemptError::Lost(error)),
         Err(error) => return Err(stranger(error.into())),
     }
     let mut answer = [0; AgentHandshake::answer_bytes()];
@@ -165,23 +165,23 @@ fn introduce_agent(
     let link = Link::new(socket, keys);
     let mut input = Opener::new(std::sync::Arc::clone(&link), 0);
     let Ok(answer) = read_answer(&mut input) else { return Err(rejected(address)) };
-    if let Answer::Refused(why) = answer {
+    if let AdmissionReply::Refused(why) = answer {
         let address = address.to_owned();
-        return Err(Trouble::Final(JoinError::Unwanted { address, why }));
+        return Err(AttemptError::Final(JoinError::Unwanted { address, why }));
     }
     // From here on, heartbeats show whether the controller is alive.
     link.socket().set_read_timeout(None)?;
     link.socket().set_write_timeout(None)?;
     let output = Sealer::new(link, 1);
-    Ok(Joined { input: Box::new(input), output: Box::new(output) })
+    Ok(ControllerStream { input: Box::new(input), output: Box::new(output) })
 }
 
-fn rejected(address: &str) -> Trouble {
-    Trouble::Final(JoinError::Rejected(address.to_owned()))
+fn rejected(address: &str) -> AttemptError {
+    AttemptError::Final(JoinError::Rejected(address.to_owned()))
 }
 
 /// Reads one answer: two bytes of length, followed by that many bytes of postcard.
-fn read_answer(input: &mut impl Read) -> io::Result<Answer> {
+fn read_answer(input: &mut impl Read) -> io::Result<AdmissionReply> {
     let mut head = [0; 2];
     input.read_exact(&mut head)?;
     let len = u64::from(u16::from_be_bytes(head)).min(ANSWER_BYTES_MAX);

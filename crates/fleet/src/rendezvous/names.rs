@@ -12,7 +12,7 @@ const RANGES_MAX: usize = 8;
 
 /// An agent's name and rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seat {
+pub(super) struct RankedName {
     /// Host name of the agent, with a number from the second agent on a host on.
     pub(super) name: String,
     pub(super) rank: u32,
@@ -24,7 +24,7 @@ pub(super) struct Seat {
 /// Agents are on the same host if both host name and kernel match. Hosts that share a name, such as
 /// `localhost`, get their first agent's rank as a suffix. If a suffixed name would clash with a
 /// real host name, all hosts get one.
-pub(super) fn seat_agents(hellos: &[&Hello]) -> Vec<Seat> {
+pub(super) fn seat_agents(hellos: &[&Hello]) -> Vec<RankedName> {
     let mut on_host: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
     let mut named_so: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for hello in hellos {
@@ -53,8 +53,8 @@ pub(super) fn seat_agents(hellos: &[&Hello]) -> Vec<Seat> {
     slots.sort_unstable();
     let mut seats = Vec::with_capacity(slots.len());
     for (slot, _, rank, host) in slots {
-        let name = if slot == 1 { host.clone() } else { Host::here(host).further(slot).name };
-        seats.push(Seat { name, rank });
+        let name = if slot == 1 { host.clone() } else { Host::local(host).for_agent(slot).name };
+        seats.push(RankedName { name, rank });
     }
     seats
 }

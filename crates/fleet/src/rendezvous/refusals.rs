@@ -12,16 +12,16 @@ const LISTED_MAX: usize = 8;
 
 /// Why a connection was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RefusedConnection {
     /// The reason as a sentence.
     pub(super) why: String,
     /// The peer never sent an agent's greeting.
     pub(super) is_stranger: bool,
 }
 
-impl Refused {
+impl RefusedConnection {
     /// Refuses a connection that could be anyone's.
-    pub(super) fn stranger(why: impl Into<String>) -> Self {
+    pub(super) fn from_stranger(why: impl Into<String>) -> Self {
         Self { why: why.into(), is_stranger: true }
     }
 
@@ -56,8 +56,8 @@ pub(super) struct Refusals {
 
 impl Refusals {
     /// Records a refused connection.
-    pub(super) fn note(&mut self, from: IpAddr, refused: Refused) {
-        let Refused { why, is_stranger } = refused;
+    pub(super) fn note(&mut self, from: IpAddr, refused: RefusedConnection) {
+        let RefusedConnection { why, is_stranger } = refused;
         if !is_stranger {
             for agent in &mut self.agents {
                 if agent.from == from && agent.why == why {
@@ -131,14 +131,14 @@ mod tests {
         assert_eq!(refusals.list(), [""; 0]);
         for number in 0..1_000 {
             let why = if number == 0 { "not an agent" } else { "it left" };
-            refusals.note(address((number % 20) as u8), Refused::stranger(why));
+            refusals.note(address((number % 20) as u8), RefusedConnection::from_stranger(why));
         }
-        refusals.note(address(7), Refused::agent("it has the wrong token"));
-        refusals.note(address(7), Refused::agent("it has the wrong token"));
-        refusals.note(address(8), Refused::agent("rank 0 is there already"));
+        refusals.note(address(7), RefusedConnection::agent("it has the wrong token"));
+        refusals.note(address(7), RefusedConnection::agent("it has the wrong token"));
+        refusals.note(address(8), RefusedConnection::agent("rank 0 is there already"));
         insta::assert_snapshot!(refusals.list().join("\n"));
         for number in 0..30 {
-            refusals.note(address(number), Refused::agent("it has the wrong token"));
+            refusals.note(address(number), RefusedConnection::agent("it has the wrong token"));
         }
         let list = refusals.list();
         assert_eq!(list.len(), LISTED_MAX + 2);

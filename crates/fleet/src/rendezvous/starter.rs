@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::Gone;
+use crate::PeerGone;
 use crate::remote::{LEAVE_WITHIN, StderrReader, with_last_line};
 
 /// Time for it to stop its processes after SIGTERM.
@@ -37,14 +37,14 @@ impl Starter {
     pub fn start(
         command: &mut Command,
         on_line: impl FnMut(&str) + Send + 'static,
-    ) -> Result<Self, Gone> {
+    ) -> Result<Self, PeerGone> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C is meant for the controller, which then shuts things down in order.
         command.process_group(0);
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return Err(Gone(format!("cannot start `{name}`: {error}"))),
+            Err(error) => return Err(PeerGone(format!("cannot start `{name}`: {error}"))),
         };
         let Some(stderr) = child.stderr.take() else { unreachable!("stderr is a pipe") };
         Ok(Self { name, child, stderr: StderrReader::start(stderr, on_line) })

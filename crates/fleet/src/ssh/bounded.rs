@@ -23,7 +23,7 @@ const STDOUT_BYTES_MAX: u64 = 64 << 10;
 const TICK: Duration = Duration::from_millis(5);
 
 /// How a process exited.
-pub(super) struct Ended {
+pub(super) struct ProcessExit {
     /// Exit code, or `None` if it was killed by a signal.
     pub code: Option<i32>,
     pub stdout: String,
@@ -36,16 +36,16 @@ pub(super) struct Ended {
 /// Printed by ssh when a host's key differs from the known one.
 const OTHER_KEY: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
-impl Ended {
+impl ProcessExit {
     /// Returns true if it exited successfully.
-    pub(super) fn worked(&self) -> bool {
+    pub(super) fn is_success(&self) -> bool {
         self.code == Some(0)
     }
 }
 
 /// Why a process did not run to its end.
 #[derive(Debug)]
-pub(super) enum Unfinished {
+pub(super) enum ProcessFailure {
     /// It could not be started; contains a sentence.
     NotStarted(String),
     /// It exceeded its time limit; contains a sentence.
@@ -54,7 +54,7 @@ pub(super) enum Unfinished {
     TooMuchOutput(String),
 }
 
-impl fmt::Display for Unfinished {
+impl fmt::Display for ProcessFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotStarted(why) | Self::TimedOut(why) => f.write_str(why),
@@ -76,7 +76,7 @@ pub(super) fn with_input(
     command: &mut Command,
     input: String,
     limit: Duration,
-) -> Result<Ended, Unfinished> {
+) -> Result<ProcessExit, ProcessFailure> {
     with_reader(command, Cursor::new(input), limit)
 }
 
@@ -88,7 +88,7 @@ pub(super) fn with_reader(
     command: &mut Command,
     mut input: impl Read + Send + 'static,
     limit: Duration,
-) -> Result<Ended, Unfinished> {
+) -> Result<ProcessExit, ProcessFailure> {
     let mut child = spawn_piped(command.stdin(Stdio::piped()))?;
     if let Some(mut stdin) = child.stdin.take() {
         // Written by a thread, so that a process that doesn't read its input cannot block us.
@@ -97,7 +97,7 @@ pub(super) fn with_reader(
     wait_bounded(command, child, limit)
 }
 
-fn spawn_piped(command: &mut Command) -> Result<Child, Unfinished> {
+fn spawn_piped(command: &mut Command) -> Result<Child, ProcessFailure> {
     let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let error = match spawned {
         Ok(child) => return Ok(child),
@@ -106,10 +106,14 @@ fn spawn_piped(command: &mut Command) -> Result<Child, Unfinished> {
     let program = command.get_program().to_string_lossy();
     let hint = " (hint: install the package openssh-client)";
     let hint = if error.kind() == io::ErrorKind::NotFound { hint } else { "" };
-    Err(Unfinished::NotStarted(format!("cannot start `{program}`: {error}{hint}")))
+    Err(ProcessFailure::NotStarted(format!("cannot start `{program}`: {error}{hint}")))
 }
 
-fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, Unfinished> {
+fn wait_bounded(
+    command: &Command,
+    mut child: Child,
+    limit: Duration,
+) -> Result<ProcessExit, ProcessFailure> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         unreachable!("stdout and stderr are pipes");
     };
@@ -138,7 +142,7 @@ fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<
                 end(&mut child);
                 let program = command.get_program().to_string_lossy();
                 let reason = format!("no answer from `{program}` within {} s", limit.as_secs());
-                return Err(Unfinished::TimedOut(with_last_line(reason, stderr.last_line())));
+                return Err(ProcessFailure::TimedOut(with_last_line(reason, stderr.last_line())));
             }
         }
     };
@@ -146,12 +150,12 @@ fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<
     // The process may have died because we closed its pipe, so check the output before its status.
     let (Some(status), false) = (status, is_too_much.load(Relaxed)) else {
         end(&mut child);
-        return Err(Unfinished::TooMuchOutput(first_line(&stdout)));
+        return Err(ProcessFailure::TooMuchOutput(first_line(&stdout)));
     };
     let stdout = String::from_utf8_lossy(&stdout).into_owned();
     let last_line = stderr.last_line();
     let has_other_key = has_other_key.load(Relaxed);
-    Ok(Ended { code: status.code(), stdout, last_line, has_other_key })
+    Ok(ProcessExit { code: status.code(), stdout, last_line, has_other_key })
 }
 
 fn end(child: &mut Child) {
@@ -172,7 +176,7 @@ pub(super) fn first_line(output: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn sh(words: &str, limit: Duration) -> Result<Ended, Unfinished> {
+    fn sh(words: &str, limit: Duration) -> Result<ProcessExit, ProcessFailure> {
         with_input(Command::new("sh").args(["-c", words]), "given\n".to_owned(), limit)
     }
 
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn ends_slow_process() {
         let error = sh("echo busy >&2; exec sleep 60", Duration::from_secs(1));
-        let Err(Unfinished::TimedOut(why)) = error else { panic!("it was not too slow") };
+        let Err(ProcessFailure::TimedOut(why)) = error else { panic!("it was not too slow") };
         insta::assert_snapshot!(why, @"no answer from `sh` in 1 s: busy");
     }
 

@@ -31,7 +31,7 @@ impl Content {
     ///
     /// # Errors
     /// If the file's size cannot be determined.
-    pub(super) fn of_file(file: File) -> io::Result<Self> {
+    pub(super) fn from_file(file: File) -> io::Result<Self> {
         let len_bytes = file.metadata()?.len();
         Ok(Self { file, head: Vec::new(), len_bytes })
     }

@@ -32,7 +32,7 @@ pub type CopyObserver = Arc<dyn Fn(CopyEvent) + Send + Sync>;
 
 /// A program that was copied to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopiedProgram {
     /// Bytes that were sent.
     pub wire_bytes: u64,
     /// Size of the program on the host, in bytes.
@@ -41,7 +41,7 @@ pub struct Copied {
     pub took: Duration,
 }
 
-impl Copied {
+impl CopiedProgram {
     /// Describes the copy as a fact about a host.
     pub(super) fn as_fact(self, host: &str) -> Fact {
         let value = format!(
@@ -55,18 +55,18 @@ impl Copied {
 }
 
 /// A reader that reports how much was read from it.
-pub(super) struct Counted<R> {
+pub(super) struct CountingReader<R> {
     reader: R,
     on_copy: CopyObserver,
 }
 
-impl<R: Read> Counted<R> {
+impl<R: Read> CountingReader<R> {
     pub(super) fn new(reader: R, on_copy: CopyObserver) -> Self {
         Self { reader, on_copy }
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
         if count > 0 {

@@ -42,7 +42,7 @@ pub(super) fn pack(
     // Without a cache, it is compressed again for each campaign.
     let packed = tempfile::tempfile().and_then(|file| {
         compress(program, &file)?;
-        Content::of_file(file)
+        Content::from_file(file)
     });
     match packed {
         Ok(packed) => Some(Arc::new(packed)),
@@ -59,7 +59,7 @@ fn read_cached(path: &Path, hash: &str) -> io::Result<Content> {
     }
     drop(unpacked);
     file.rewind()?;
-    Content::of_file(file)
+    Content::from_file(file)
 }
 
 fn pack_into(cache: &Path, path: &Path, program: &Arc<Content>) -> io::Result<Content> {
@@ -70,7 +70,7 @@ fn pack_into(cache: &Path, path: &Path, program: &Arc<Content>) -> io::Result<Co
     compress(program, new.as_file())?;
     let file = new.persist(path)?;
     remove_old(cache);
-    Content::of_file(file)
+    Content::from_file(file)
 }
 
 fn compress(program: &Arc<Content>, out: &File) -> io::Result<()> {
@@ -80,14 +80,14 @@ fn compress(program: &Arc<Content>, out: &File) -> io::Result<()> {
     encoder.finish()?.flush()
 }
 
-struct Cached {
+struct CachedPackage {
     changed: SystemTime,
     path: PathBuf,
     bytes: u64,
 }
 
 /// Lists cached files, newest first. Includes temporary files left by killed campaigns.
-fn list_cached(cache: &Path) -> Vec<Cached> {
+fn list_cached(cache: &Path) -> Vec<CachedPackage> {
     let mut found = Vec::new();
     let Ok(folder) = fs::symlink_metadata(cache) else { return found };
     // Another user's folder, or one behind a symlink, isn't ours to clean.
@@ -102,7 +102,7 @@ fn list_cached(cache: &Path) -> Vec<Cached> {
         if let Ok(metadata) = entry.metadata()
             && let Ok(changed) = metadata.modified()
         {
-            found.push(Cached { changed, path: entry.path(), bytes: metadata.len() });
+            found.push(CachedPackage { changed, path: entry.path(), bytes: metadata.len() });
         }
     }
     found.sort_unstable_by_key(|file| Reverse(file.changed));
@@ -153,7 +153,7 @@ mod tests {
     fn program(text: &str) -> (Arc<Content>, String) {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        let content = Arc::new(Content::of_file(file).unwrap());
+        let content = Arc::new(Content::from_file(file).unwrap());
         let hash = hash_of(&mut ContentReader::new(&content)).unwrap();
         (content, hash)
     }

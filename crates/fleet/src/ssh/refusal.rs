@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use model::Host;
 
-use super::bounded::{Ended, Unfinished};
-use crate::Gone;
+use super::bounded::{ProcessExit, ProcessFailure};
+use crate::PeerGone;
 
 /// Exit code of ssh itself, as opposed to that of the command. **Source:** ssh(1), EXIT STATUS.
 pub(super) const SSH_FAILED: i32 = 255;
@@ -26,8 +26,8 @@ const STATIC: &str = "`cargo xtask static` builds one that needs no libraries; p
                       one as `dfsbench-static`, or set DFSBENCH_AGENT_BINARY to its path";
 
 /// Creates an error that names the host.
-pub(super) fn host_error(host: &Host, why: &dyn Display) -> Gone {
-    Gone(format!("host {}: {why}", host.name))
+pub(super) fn host_error(host: &Host, why: &dyn Display) -> PeerGone {
+    PeerGone(format!("host {}: {why}", host.name))
 }
 
 /// Returns the address to pass to ssh.
@@ -37,8 +37,8 @@ pub(super) fn ssh_address(host: &Host) -> &str {
 
 /// Explains why a short command on a host did not finish. ssh has its own connection timeout, so
 /// silence usually means that the login shell got stuck before it reached the command.
-pub(super) fn describe_unfinished(host: &Host, unfinished: &Unfinished) -> Gone {
-    let Unfinished::TimedOut(why) = unfinished else { return host_error(host, unfinished) };
+pub(super) fn describe_unfinished(host: &Host, unfinished: &ProcessFailure) -> PeerGone {
+    let ProcessFailure::TimedOut(why) = unfinished else { return host_error(host, unfinished) };
     let name = ssh_words(host);
     host_error(
         host,
@@ -52,7 +52,12 @@ pub(super) fn describe_unfinished(host: &Host, unfinished: &Unfinished) -> Gone 
 /// Explains why a command on a host failed: ssh's own reason if ssh failed, otherwise `what` and
 /// the command's last line. `program` is the size of the program that was to be stored there, in
 /// bytes.
-pub(super) fn describe_refusal(host: &Host, ended: &Ended, what: &str, program: u64) -> Gone {
+pub(super) fn describe_refusal(
+    host: &Host,
+    ended: &ProcessExit,
+    what: &str,
+    program: u64,
+) -> PeerGone {
     let reason = ended.last_line.as_deref().unwrap_or("ssh gave no reason");
     if ended.code == Some(SSH_FAILED) {
         return describe_failure_of_ssh(host, ended, reason);
@@ -74,7 +79,7 @@ pub(super) fn describe_refusal(host: &Host, ended: &Ended, what: &str, program: 
 }
 
 /// Explains why a program on a host doesn't run.
-pub(super) fn describe_failed_try(host: &Host, ended: &Ended) -> Gone {
+pub(super) fn describe_failed_try(host: &Host, ended: &ProcessExit) -> PeerGone {
     let why = ended.last_line.as_deref().unwrap_or("it exited immediately");
     let hint = if why.ends_with("is mounted noexec") {
         format!("programs cannot be executed there: {ELSEWHERE}")
@@ -100,7 +105,7 @@ fn ssh_words(host: &Host) -> String {
     }
 }
 
-fn describe_failure_of_ssh(host: &Host, ended: &Ended, reason: &str) -> Gone {
+fn describe_failure_of_ssh(host: &Host, ended: &ProcessExit, reason: &str) -> PeerGone {
     let name = ssh_words(host);
     let why = if ended.has_other_key {
         format!(
@@ -127,15 +132,15 @@ mod tests {
 
     const WIDE: Duration = Duration::from_secs(60);
 
-    fn ended(code: i32, line: &str) -> Ended {
+    fn ended(code: i32, line: &str) -> ProcessExit {
         let last_line = Some(line.to_owned());
         let has_other_key = line.contains("known otherwise");
-        Ended { code: Some(code), stdout: String::new(), last_line, has_other_key }
+        ProcessExit { code: Some(code), stdout: String::new(), last_line, has_other_key }
     }
 
     #[test]
     fn explains_each_refusal() {
-        let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
+        let host = Host { ssh: Some("root@h".into()), ..Host::local("web") };
         let known = [
             ("Host key verification failed.", "host web: unknown host key: Host key"),
             ("Host key, known otherwise.", "host web: its host key has changed: H"),
@@ -158,7 +163,7 @@ mod tests {
         let mut shell = Command::new("bash");
         shell.args(["-c", "echo answer"]).env("BASH_ENV", start_up);
         let slow = bounded::with_input(&mut shell, String::new(), Duration::from_secs(1));
-        let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
+        let host = Host { ssh: Some("root@h".into()), ..Host::local("web") };
         let gone = describe_unfinished(&host, &slow.err().expect("it does not wait")).0;
         // Other failures don't get this hint.
         let missing = bounded::with_input(&mut Command::new("/no/ssh"), String::new(), WIDE);
@@ -168,7 +173,7 @@ mod tests {
 
     #[test]
     fn gives_hint_for_each_cause() {
-        let host = Host::here("web");
+        let host = Host::local("web");
         let lines = [
             "gzip: stdout: No space left on device",
             "/tmp/dfsbench-0 belongs to another user",
@@ -183,7 +188,7 @@ mod tests {
 
     #[test]
     fn gives_hint_for_each_start_failure() {
-        let host = Host::here("web");
+        let host = Host::local("web");
         let messages = [
             (126, "/tmp is mounted noexec"),
             (126, "sh: 1: /x: Permission denied"),

@@ -79,7 +79,7 @@ const REMOVE: &str = r#"sh -c '[ "$(stat -c %.9Y DIR/dfsbench-HASH 2>/dev/null)"
  rm -f DIR/dfsbench-HASH; rmdir DIR 2>/dev/null; true'"#;
 
 /// What we found on a host.
-pub(super) struct Found {
+pub(super) struct HostProbe {
     pub directory: String,
     pub system: String,
     pub machine: String,
@@ -93,9 +93,9 @@ pub(super) struct Found {
     pub installed: Option<String>,
 }
 
-impl Found {
-    /// Parses the last two lines of the output of [`look`]. A login may print other lines before
-    /// them.
+impl HostProbe {
+    /// Parses the last two lines of the output of [`probe_command`]. A login may print other lines
+    /// before them.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (head, directory) = text.trim_end().rsplit_once('\n')?;
         let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');
@@ -129,14 +129,14 @@ fn is_plain_path(path: &str) -> bool {
 }
 
 /// Returns the script that looks for a program, to be fed to `sh`.
-pub(super) fn look(binary: &Binary) -> String {
+pub(super) fn probe_command(binary: &Binary) -> String {
     LOOK.replace("PREFIX_BYTES", &binary.content.len_bytes.to_string())
         .replace("PREFIX_SHA", &binary.file_hash)
         .replace("HASH", &binary.hash)
 }
 
 /// Returns the command that reads a program from its input and decompresses it with `unpack`.
-pub(super) fn take(directory: &str, hash: &str, unpack: &str) -> String {
+pub(super) fn receive_command(directory: &str, hash: &str, unpack: &str) -> String {
     one_line(TAKE).replace("DIR", directory).replace("UNPACK", unpack).replace("HASH", hash)
 }
 
@@ -220,25 +220,25 @@ mod tests {
             child.wait_with_output().unwrap()
         }
 
-        fn look(&self, script: &str) -> Found {
+        fn look(&self, script: &str) -> HostProbe {
             let output = self.run(script, b"");
             let text = String::from_utf8(output.stdout).unwrap();
             let stderr = String::from_utf8(output.stderr).unwrap();
-            Found::parse(&text).unwrap_or_else(|| panic!("{text}{stderr}"))
+            HostProbe::parse(&text).unwrap_or_else(|| panic!("{text}{stderr}"))
         }
     }
 
     #[test]
     fn reads_host_facts_after_shell_output() {
-        let found = Found::parse("welcome\ndfsbench-host Linux x86_64 ab12\n/tmp/dfsbench-0\n");
+        let found = HostProbe::parse("welcome\ndfsbench-host Linux x86_64 ab12\n/tmp/dfsbench-0\n");
         let found = found.unwrap();
         assert_eq!((found.system.as_str(), found.machine.as_str()), ("Linux", "x86_64"));
         assert_eq!((found.hash.as_str(), found.directory.as_str()), ("ab12", "/tmp/dfsbench-0"));
         assert!(!found.has_gzip && found.installed.is_none());
         // No program is there yet.
-        assert_eq!(Found::parse("dfsbench-host Linux x86_64 \n/x\n").unwrap().hash, "");
+        assert_eq!(HostProbe::parse("dfsbench-host Linux x86_64 \n/x\n").unwrap().hash, "");
         let all = "dfsbench-host Linux x86_64   gzip /usr/bin/dfsbench\n/x\n";
-        let all = Found::parse(all).unwrap();
+        let all = HostProbe::parse(all).unwrap();
         assert_eq!((all.hash.as_str(), all.seen.as_str(), all.has_gzip), ("", "", true));
         assert_eq!(all.installed.as_deref(), Some("/usr/bin/dfsbench"));
     }
@@ -247,9 +247,9 @@ mod tests {
     fn rejects_path_unsafe_for_shell() {
         for path in ["/tmp/a b", "relative", "/tmp/$(reboot)", "/tmp/'x"] {
             let text = format!("dfsbench-host Linux x86_64 \n{path}\n");
-            assert!(Found::parse(&text).is_none(), "{path}");
+            assert!(HostProbe::parse(&text).is_none(), "{path}");
             let text = format!("dfsbench-host Linux x86_64   gzip {path}\n/x\n");
-            let installed = Found::parse(&text).unwrap().installed;
+            let installed = HostProbe::parse(&text).unwrap().installed;
             assert!(installed.is_none_or(|installed| installed == "/tmp/a"), "{path}");
         }
     }
@@ -370,7 +370,7 @@ mod tests {
         let path = host.folder().join(format!("dfsbench-{hash}"));
         let whole: [(&str, &[u8]); 2] = [("cat", program), ("gzip -dc", &packed)];
         for (unpack, input) in whole {
-            let output = host.run(&take(&directory, &hash, unpack), input);
+            let output = host.run(&receive_command(&directory, &hash, unpack), input);
             let text = String::from_utf8(output.stdout).unwrap();
             assert!(output.status.success() && !parse_time(&text).is_empty(), "{unpack}: {text}");
             let tried = host.run(&try_program(path.to_str().unwrap()), b"");
@@ -380,7 +380,7 @@ mod tests {
         let broken: [(&str, &[u8]); 3] =
             [("cat", b"other"), ("gzip -dc", b"other"), ("gzip -dc", &packed[..packed.len() - 4])];
         for (unpack, input) in broken {
-            let output = host.run(&take(&directory, &hash, unpack), input);
+            let output = host.run(&receive_command(&directory, &hash, unpack), input);
             assert!(!output.status.success() && !output.stderr.is_empty(), "{unpack}");
             assert_eq!(fs::read_dir(host.folder()).unwrap().count(), 0, "{unpack}");
         }

@@ -7,7 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use fleet::rendezvous::{
-    ExpectedAgents, GatherError, Gathered, Hello, JoinError, Joined, Rendezvous, Token, join,
+    ControllerStream, ExpectedAgents, GatherError, GatheredAgents, Hello, JoinError, Rendezvous,
+    Token, join,
 };
 use fleet::{ClockReading, stdio};
 
@@ -36,13 +37,18 @@ impl Meeting {
         (self.rendezvous, ExpectedAgents { count, within, stop: self.stop })
     }
 
-    pub fn gather(self, count: u32, within: Duration) -> Result<Gathered, GatherError> {
+    pub fn gather(self, count: u32, within: Duration) -> Result<GatheredAgents, GatherError> {
         let (rendezvous, wanted) = self.parts(count, within);
         rendezvous.gather(&wanted, &mut || Ok(()))
     }
 
     /// A client that connects as an agent and does nothing.
-    pub fn join(&self, host: &str, rank: u32, size: u32) -> JoinHandle<Result<Joined, JoinError>> {
+    pub fn join(
+        &self,
+        host: &str,
+        rank: u32,
+        size: u32,
+    ) -> JoinHandle<Result<ControllerStream, JoinError>> {
         let address = self.address;
         let token = self.token.clone();
         let host = host.to_owned();
@@ -62,7 +68,7 @@ pub fn agent(
 ) -> JoinHandle<Result<u32, JoinError>> {
     let host = host.to_owned();
     thread::spawn(move || {
-        let Joined { input, output } = come(address, &token, (&host, rank, size))?;
+        let ControllerStream { input, output } = come(address, &token, (&host, rank, size))?;
         let requests = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&requests);
         let clocks = move || {
@@ -80,7 +86,7 @@ fn come(
     address: SocketAddr,
     token: &Token,
     (host, rank, size): (&str, u32, u32),
-) -> Result<Joined, JoinError> {
+) -> Result<ControllerStream, JoinError> {
     let hello = Hello { rank, size, host: host.to_owned(), kernel: "k".to_owned() };
     join(&address.to_string(), token, &hello, SOON, &AtomicBool::new(false))
 }

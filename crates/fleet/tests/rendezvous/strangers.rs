@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fleet::Transport as _;
-use fleet::rendezvous::{GatherError, Gathered, Token};
+use fleet::rendezvous::{GatherError, GatheredAgents, Token};
 use fleet::wire::{Greeting, PROTOCOL};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -20,7 +20,7 @@ fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     stranger(address);
     let agent = meeting::agent(address, token, ("a", 0, 1));
-    let Gathered { mut agents, refused } = gathering.join().unwrap();
+    let GatheredAgents { mut agents, refused } = gathering.join().unwrap();
     agents[0].agent.check_alive().unwrap();
     drop(agents);
     agent.join().unwrap().unwrap();
@@ -139,7 +139,7 @@ fn reports_wrong_token_among_strangers() {
 #[test]
 fn names_other_version_on_both_sides() {
     let other = Greeting { protocol: PROTOCOL + 3, version: "9.9.9".into() };
-    let ours = Greeting::ours();
+    let ours = Greeting::own();
     let message = report_of(|address| {
         // It receives the controller's greeting, and can send the same one.
         assert_eq!(say(address, &other.to_bytes()), ours.to_bytes());
@@ -166,7 +166,7 @@ fn rejects_garbage_and_huge_frames() {
         let joined = meeting.join("a", 0, 1);
         let mut gathered = meeting.gather(1, SOON).unwrap();
         let mut joined = joined.join().unwrap().unwrap();
-        joined.output.write_all(&Greeting::ours().to_bytes()).unwrap();
+        joined.output.write_all(&Greeting::own().to_bytes()).unwrap();
         joined.output.write_all(bytes).unwrap();
         joined.output.flush().unwrap();
         gathered.agents[0].agent.receive().unwrap_err().to_string()
@@ -193,7 +193,7 @@ fn ends_connection_after_damaged_record() {
     let to = TcpStream::connect(address).unwrap();
     let mut back = (to.try_clone().unwrap(), from.try_clone().unwrap());
     thread::spawn(move || std::io::copy(&mut back.0, &mut back.1));
-    let handshake = Greeting::ours().to_bytes().len() + 48;
+    let handshake = Greeting::own().to_bytes().len() + 48;
     thread::spawn(move || flip(from, to, handshake));
     let mut gathered = gathering.join().unwrap();
     let lost = gathered.agents[0].agent.receive().unwrap_err().to_string();
@@ -229,7 +229,7 @@ fn admits_agents_despite_strangers() {
     let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(2, SOON));
     // More connections than the limit; half of them send the beginning of an agent's handshake.
-    let greeting = Greeting::ours().to_bytes();
+    let greeting = Greeting::own().to_bytes();
     let held: Vec<TcpStream> = (0..1_500)
         .map(|index| {
             let mut socket = TcpStream::connect(address).unwrap();

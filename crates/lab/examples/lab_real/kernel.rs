@@ -77,7 +77,7 @@ fn export(options: &str) -> Action {
 
 /// The kernel's server on a disk of the host, mounted by the host itself.
 fn loopback(disk: &Path) -> LabSpec {
-    let here = model::Host::here("here");
+    let here = model::Host::local("here");
     let mut spec = LabSpec::new(here.clone(), here);
     spec.path = DataPath::Loopback;
     spec.storage = Storage {

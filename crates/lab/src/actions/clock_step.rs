@@ -53,9 +53,9 @@ impl LabAction for ClockStep {
         let mut findings = Findings::new("host");
         findings.fact(name, seconds(by_ns), source);
         if !calendar::is_near(by_ns, requested_ns) {
-            findings.differ(name, seconds(requested_ns), seconds(by_ns), source);
+            findings.add_difference(name, seconds(requested_ns), seconds(by_ns), source);
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

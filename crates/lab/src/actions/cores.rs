@@ -37,7 +37,9 @@ impl LabAction for Cores {
         if online.is_empty() {
             return vec![Step::write(format!("{FOLDER}/cpu{}.../online", self.online), "0")];
         }
-        leaving(self, online).map(|cpu| Step::write(switch_of(cpu), "0")).collect()
+        cpus_to_take_offline(self, online)
+            .map(|cpu| Step::write(online_switch_path(cpu), "0"))
+            .collect()
     }
 
     /// Takes the CPUs online again. Fails if the host has too few CPUs or they cannot be taken
@@ -50,8 +52,8 @@ impl LabAction for Cores {
             return Err(LabError::Unable(what));
         }
         let mut undo = Vec::new();
-        for cpu in leaving(self, online) {
-            let path = switch_of(cpu);
+        for cpu in cpus_to_take_offline(self, online) {
+            let path = online_switch_path(cpu);
             if !path.exists() {
                 let path = path.display();
                 return Err(LabError::Unable(format!(
@@ -68,17 +70,17 @@ impl LabAction for Cores {
         let found = online().len().to_string();
         let source = format!("{FOLDER}/online");
         findings.compare("CPUs online", &self.online.to_string(), &found, &source);
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 
 /// Returns the CPUs to take offline, highest number first, because CPU 0 usually cannot be taken
 /// offline.
-fn leaving(cores: &Cores, online: &[u32]) -> impl Iterator<Item = u32> {
+fn cpus_to_take_offline(cores: &Cores, online: &[u32]) -> impl Iterator<Item = u32> {
     online.iter().skip(cores.online as usize).rev().copied()
 }
 
-fn switch_of(cpu: u32) -> PathBuf {
+fn online_switch_path(cpu: u32) -> PathBuf {
     PathBuf::from(format!("{FOLDER}/cpu{cpu}/online"))
 }
 

@@ -63,7 +63,7 @@ impl LabAction for CpuFrequency {
             let name = format!("maximum kHz of CPU {cpu}");
             findings.compare(&name, &self.khz.to_string(), &text, &path.display().to_string());
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

@@ -75,7 +75,7 @@ impl LabAction for Crypt {
         let mut findings = Findings::new("server");
         let requested = format!("CRYPT-PLAIN-{}", self.name);
         findings.compare("mapping", &requested, &text, &path.display().to_string());
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

@@ -77,7 +77,7 @@ impl LabAction for Export {
                 compare(&found.options, &self.options, &mut findings);
             }
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn served(&self) -> Option<&Path> {
@@ -99,7 +99,7 @@ fn compare(listed: &[String], requested: &[String], findings: &mut Findings) {
         }
         let same = listed.iter().find(|listed| name_of(listed) == name);
         let found = if let Some(same) = same { same.as_str() } else { "not listed" };
-        findings.differ(name, option, found, SOURCE);
+        findings.add_difference(name, option, found, SOURCE);
     }
 }
 

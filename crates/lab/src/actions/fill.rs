@@ -49,7 +49,7 @@ impl LabAction for Fill {
         let mut findings = Findings::new("server");
         let left = filler::free_bytes(&self.point).to_string();
         findings.fact("bytes free on the filled file system", left, "statvfs");
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

@@ -35,12 +35,12 @@ impl Findings {
         let found = join_words(found);
         self.fact(name, &found, source);
         if requested != found {
-            self.differ(name, requested, found, source);
+            self.add_difference(name, requested, found, source);
         }
     }
 
     /// Adds a difference between the requested and the actual setting.
-    pub(crate) fn differ(
+    pub(crate) fn add_difference(
         &mut self,
         name: &str,
         requested: impl Into<String>,
@@ -55,7 +55,7 @@ impl Findings {
         });
     }
 
-    pub(crate) fn done(self) -> EffectiveSettings {
+    pub(crate) fn finish(self) -> EffectiveSettings {
         self.found
     }
 }

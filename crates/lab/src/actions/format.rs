@@ -97,7 +97,7 @@ impl LabAction for Format {
             let (size, source) = devices::size_bytes(node);
             findings.fact("bytes of the device", size.to_string(), source);
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

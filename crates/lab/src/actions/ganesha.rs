@@ -102,14 +102,14 @@ impl LabAction for Ganesha {
         }
         // Ganesha has other threads, too, so the number found cannot be compared with the requested
         // one.
-        let pid = processes::running_by(&link).first().copied().unwrap_or_default();
+        let pid = processes::pids_running(&link).first().copied().unwrap_or_default();
         let tasks = format!("/proc/{pid}/task");
         let count = match fs::read_dir(&tasks) {
             Ok(tasks) => tasks.count(),
             Err(_) => 0,
         };
         findings.fact("threads of Ganesha, all kinds", count.to_string(), tasks);
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn served(&self) -> Option<&Path> {

@@ -39,7 +39,7 @@ impl LabAction for LoopFile {
         }
         steps.push(Step::Folder(self.file.parent().unwrap_or(Path::new("/")).to_owned()));
         // Allocate everything now, so that no holes are filled during a measurement.
-        steps.push(Step::within(LONG, ["fallocate", "--length", &size, "--", &name]));
+        steps.push(Step::with_time_limit(LONG, ["fallocate", "--length", &size, "--", &name]));
         // With buffered I/O, this host's page cache would serve requests that bypass the file
         // system's cache.
         steps.push(Step::run(["losetup", "--find", "--direct-io=on", "--", &name]));
@@ -76,6 +76,6 @@ impl LabAction for LoopFile {
         findings.compare("bytes of the loop device", &requested, &size.to_string(), &source);
         let (direct_io, source) = devices::direct_io(&node);
         findings.fact("direct I/O of the loop device", direct_io, &source);
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }

@@ -54,13 +54,13 @@ impl LabAction for Mount {
         let memory = self.device.is_none();
         argv.push(if memory { "dfsbench".to_owned() } else { facts.first_node() });
         argv.push(self.point.display().to_string());
-        vec![Step::Folder(self.point.clone()), Step::within(LONG, argv)]
+        vec![Step::Folder(self.point.clone()), Step::with_time_limit(LONG, argv)]
     }
 
     /// Unmounts the file system, and removes the mount point if we create it. Fails if something is
     /// already mounted there or the mount point is unsuitable.
     fn undo(&self, _facts: &Devices, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
-        safety::may_mount_on(&self.point)?;
+        safety::check_mount_point(&self.point)?;
         let file_system = self.file_system.name().to_owned();
         let mut undo = folder_undo(&self.point);
         undo.push(Undo::Unmount { point: self.point.clone(), file_system });
@@ -68,7 +68,7 @@ impl LabAction for Mount {
     }
 
     fn check(&self, _facts: &Devices) -> Result<EffectiveSettings, LabError> {
-        let Some(mount) = mounts::at(&self.point) else {
+        let Some(mount) = mounts::find_at(&self.point) else {
             let point = self.point.display();
             return Err(LabError::Unable(format!("nothing is mounted on {point}")));
         };
@@ -78,10 +78,10 @@ impl LabAction for Mount {
         findings.fact("mount point", &mount.mount_point, SOURCE);
         findings.fact("mount options", &mount.options, SOURCE);
         findings.fact("mount number", mount.id.to_string(), SOURCE);
-        let requested = Requested::local(&self.options);
+        let requested = RequestedOption::local(&self.options);
         options::compare(&mut findings, &requested, &mount.options, SOURCE);
         findings.extend(disks::facts("server", &mount));
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn layer(&self) -> Layer {

@@ -43,6 +43,6 @@ impl LabAction for Mtu {
         let found = interfaces::mtu(&self.interface)?.to_string();
         let name = format!("MTU of {}", self.interface);
         findings.compare(&name, &self.bytes.to_string(), &found, "ip -json link");
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }

@@ -49,7 +49,7 @@ impl LabAction for NfsMount {
             argv.extend(["-o".to_owned(), self.options.join(",")]);
         }
         argv.extend(["--".to_owned(), self.source.clone(), self.point.display().to_string()]);
-        vec![Step::Folder(self.point.clone()), Step::within(LIMIT, argv)]
+        vec![Step::Folder(self.point.clone()), Step::with_time_limit(LIMIT, argv)]
     }
 
     /// Unmounts the export, and removes the mount point if we create it. Fails if something is
@@ -58,7 +58,7 @@ impl LabAction for NfsMount {
         if commands::find("mount.nfs").is_none() {
             return Err(packages::missing("mount.nfs"));
         }
-        safety::may_mount_on(&self.point)?;
+        safety::check_mount_point(&self.point)?;
         let mut undo = folder_undo(&self.point);
         undo.push(Undo::Unmount { point: self.point.clone(), file_system: "nfs".to_owned() });
         Ok(undo)
@@ -67,7 +67,7 @@ impl LabAction for NfsMount {
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let text = fs::read_to_string(STATS)
             .map_err(|error| LabError::file("read", Path::new(STATS), error))?;
-        let Some(stats) = MountStats::of(&text, &self.point) else {
+        let Some(stats) = MountStats::find(&text, &self.point) else {
             let point = self.point.display();
             return Err(LabError::Unable(format!("{point} is not an NFS mount")));
         };
@@ -77,16 +77,16 @@ impl LabAction for NfsMount {
         findings.fact("seconds since the mount", &stats.age_s, STATS);
         findings.fact("connections", stats.connections.to_string(), STATS);
         findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
-        let requested = Requested::nfs(&self.options);
+        let requested = RequestedOption::nfs(&self.options);
         // Per-mount options such as noatime appear only in the list of all mounts.
         let mut of_point = String::new();
-        if let Some(mount) = mounts::at(&self.point) {
+        if let Some(mount) = mounts::find_at(&self.point) {
             findings.extend(disks::facts("target", &mount));
             of_point = mount.options;
         }
         options::compare(&mut findings, &requested, &listed(&stats.options, &of_point), STATS);
         compare_connections(&mut findings, &requested, stats.connections);
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn layer(&self) -> Layer {
@@ -96,14 +96,14 @@ impl LabAction for NfsMount {
 
 /// Compares `nconnect` with the actual number of connections. The kernel reuses the connections of
 /// an existing mount of the same server, no matter how many were requested.
-fn compare_connections(findings: &mut Findings, requested: &[Requested], connections: usize) {
+fn compare_connections(findings: &mut Findings, requested: &[RequestedOption], connections: usize) {
     for option in requested {
         if option.name == "nconnect"
             && let Some(value) = &option.value
             && let Ok(wanted) = value.parse::<usize>()
             && wanted != connections
         {
-            findings.differ("connections", value, connections.to_string(), STATS);
+            findings.add_difference("connections", value, connections.to_string(), STATS);
         }
     }
 }
@@ -142,7 +142,7 @@ pub(crate) struct MountStats {
 
 impl MountStats {
     /// Finds a mount in the text of /proc/self/mountstats. If several match, the last one is used.
-    pub(crate) fn of(text: &str, point: &Path) -> Option<Self> {
+    pub(crate) fn find(text: &str, point: &Path) -> Option<Self> {
         let mount = mountstats::find(text, point)?;
         let mut stats = Self { source: mount.source.to_owned(), ..Self::default() };
         for (name, rest) in mount.lines {
@@ -188,20 +188,20 @@ device tmpfs mounted on /tmp with fstype tmpfs
 
     #[test]
     fn finds_mount_with_connections() {
-        let stats = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap();
+        let stats = MountStats::find(TEXT, Path::new("/run/dfsbench/mount")).unwrap();
         assert_eq!((stats.source.as_str(), stats.age_s.as_str()), ("server:/export", "12"));
         assert_eq!((stats.connections, stats.server_read_bytes), (2, 50));
         assert!(stats.options.starts_with("rw,vers=4.2"));
-        assert_eq!(MountStats::of(TEXT, Path::new("/tmp")), None);
+        assert_eq!(MountStats::find(TEXT, Path::new("/tmp")), None);
     }
 
     fn differences(requested: &str, of_point: &str) -> Vec<String> {
         let mut findings = Findings::new("target");
-        let of_client = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap().options;
-        let requested = Requested::nfs(&[requested.to_owned()]);
+        let of_client = MountStats::find(TEXT, Path::new("/run/dfsbench/mount")).unwrap().options;
+        let requested = RequestedOption::nfs(&[requested.to_owned()]);
         options::compare(&mut findings, &requested, &listed(&of_client, of_point), STATS);
         compare_connections(&mut findings, &requested, 2);
-        findings.done().differences.into_iter().map(|one| one.name).collect()
+        findings.finish().differences.into_iter().map(|one| one.name).collect()
     }
 
     #[test]
@@ -228,7 +228,7 @@ device tmpfs mounted on /tmp with fstype tmpfs
     #[test]
     fn no_text_makes_it_fail() {
         for end in 0..TEXT.len() {
-            let _ = MountStats::of(&TEXT[..end], Path::new("/run/dfsbench/mount"));
+            let _ = MountStats::find(&TEXT[..end], Path::new("/run/dfsbench/mount"));
         }
     }
 }

@@ -158,19 +158,19 @@ fn check_state(wanted: &ServerSettings, state: &State) -> EffectiveSettings {
     let requested = if wanted.threads == 0 { threads.clone() } else { wanted.threads.to_string() };
     findings.compare("threads of nfsd", &requested, &threads, &threads_file);
     if state.threads == 0 {
-        findings.differ("threads of nfsd", "some", "0", &threads_file);
+        findings.add_difference("threads of nfsd", "some", "0", &threads_file);
     }
     findings.fact("versions of nfsd", &state.versions, versions_file.as_str());
     for version in &wanted.versions {
         if !state.offers(*version) {
             let name = format!("version {version} of nfsd");
-            findings.differ(&name, "offered", &state.versions, &versions_file);
+            findings.add_difference(&name, "offered", &state.versions, &versions_file);
         }
     }
     if wanted.udp != state.udp {
         let (requested, found) =
             if wanted.udp { ("offered", "not offered") } else { ("not offered", "offered") };
-        findings.differ("UDP of nfsd", requested, found, &portlist);
+        findings.add_difference("UDP of nfsd", requested, found, &portlist);
     }
     let transfer = state.transfer_max_bytes.to_string();
     let requested = match wanted.transfer_max_bytes {
@@ -178,7 +178,7 @@ fn check_state(wanted: &ServerSettings, state: &State) -> EffectiveSettings {
         requested => requested.to_string(),
     };
     findings.compare("largest transfer of nfsd", &requested, &transfer, &transfer_file);
-    findings.done()
+    findings.finish()
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl LabAction for NfsdStop {
         let threads = State::now().threads.to_string();
         let source = file("threads").display().to_string();
         findings.compare("threads of nfsd", "0", &threads, &source);
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

@@ -50,14 +50,14 @@ const USED_UP: [&str; 14] = [
 
 /// A requested option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Requested {
+pub(crate) struct RequestedOption {
     /// The kernel's name for the option.
     pub name: String,
     /// Its value; `None` for a flag.
     pub value: Option<String>,
 }
 
-impl Requested {
+impl RequestedOption {
     /// Parses the options of a local file system.
     pub(crate) fn local(options: &[String]) -> Vec<Self> {
         options
@@ -73,7 +73,7 @@ impl Requested {
         Self::local(options).into_iter().flat_map(Requested::into_listed_by_nfs).collect()
     }
 
-    fn of(word: &str) -> Self {
+    fn parse(word: &str) -> Self {
         match word.split_once('=') {
             Some((name, value)) => Self::with_value(name, value),
             None => Self { name: word.to_owned(), value: None },
@@ -105,36 +105,38 @@ impl Requested {
 /// Compares options with the kernel's list.
 pub(crate) fn compare(
     findings: &mut Findings,
-    requested: &[Requested],
+    requested: &[RequestedOption],
     listed: &str,
     source: &str,
 ) {
-    let listed: Vec<Requested> = listed.split(',').map(Requested::of).collect();
+    let listed: Vec<RequestedOption> = listed.split(',').map(RequestedOption::parse).collect();
     for option in requested {
         match (&option.value, find(&listed, &option.name)) {
             (None, Some(_)) => {}
-            (Some(requested), Some(Requested { value: Some(found), .. })) => {
+            (Some(requested), Some(RequestedOption { value: Some(found), .. })) => {
                 if !is_same(requested, found) {
-                    findings.differ(&option.name, requested, found, source);
+                    findings.add_difference(&option.name, requested, found, source);
                 }
             }
-            (Some(requested), Some(_)) => findings.differ(&option.name, requested, "set", source),
+            (Some(requested), Some(_)) => {
+                findings.add_difference(&option.name, requested, "set", source);
+            }
             (value, None) => {
-                if let Some(found) = contradicts(option, &listed) {
+                if let Some(found) = find_contradicting(option, &listed) {
                     let requested = value.as_deref().unwrap_or("set");
-                    findings.differ(&option.name, requested, found, source);
+                    findings.add_difference(&option.name, requested, found, source);
                 }
             }
         }
     }
 }
 
-fn find<'l>(listed: &'l [Requested], name: &str) -> Option<&'l Requested> {
+fn find<'l>(listed: &'l [RequestedOption], name: &str) -> Option<&'l RequestedOption> {
     listed.iter().find(|found| found.name == name)
 }
 
 /// Returns the listed option that contradicts one missing from the list.
-fn contradicts(option: &Requested, listed: &[Requested]) -> Option<String> {
+fn find_contradicting(option: &RequestedOption, listed: &[RequestedOption]) -> Option<String> {
     let name = option.name.as_str();
     let against = match name.strip_prefix("no") {
         Some(positive) => positive.to_owned(),
@@ -178,19 +180,19 @@ fn bytes(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn differences(requested: &[Requested], listed: &str) -> Vec<(String, String)> {
+    fn differences(requested: &[RequestedOption], listed: &str) -> Vec<(String, String)> {
         let mut findings = Findings::new("target");
         compare(&mut findings, requested, listed, "here");
-        let found = findings.done().differences;
+        let found = findings.finish().differences;
         found.into_iter().map(|difference| (difference.name, difference.found)).collect()
     }
 
-    fn local(options: &str) -> Vec<Requested> {
-        Requested::local(&[options.to_owned()])
+    fn local(options: &str) -> Vec<RequestedOption> {
+        RequestedOption::local(&[options.to_owned()])
     }
 
-    fn nfs(options: &str) -> Vec<Requested> {
-        Requested::nfs(&[options.to_owned()])
+    fn nfs(options: &str) -> Vec<RequestedOption> {
+        RequestedOption::nfs(&[options.to_owned()])
     }
 
     #[test]

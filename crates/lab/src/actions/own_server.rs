@@ -112,7 +112,7 @@ impl LabAction for OwnServer {
         let version =
             concat!("dfsbench ", env!("CARGO_PKG_VERSION"), ", in memory, without faults");
         findings.fact("server", version, format!("NULL call to port {OWN_PORT}"));
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

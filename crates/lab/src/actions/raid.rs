@@ -101,7 +101,7 @@ impl LabAction for Raid {
             let source = path.display().to_string();
             findings.compare("array chunk in bytes", &bytes.to_string(), &found, &source);
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

@@ -52,7 +52,7 @@ impl Memory {
     }
 
     /// Returns the memory not reserved by huge pages, in bytes.
-    fn left_bytes(&self) -> u64 {
+    fn unreserved_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub(self.pages * self.page_bytes)
     }
 
@@ -99,7 +99,7 @@ impl LabAction for Ram {
     /// Restores the number of huge pages. Fails if the host has less memory than requested.
     fn undo(&self, memory: &Option<Memory>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let Some(memory) = memory else { return Ok(Vec::new()) };
-        let has = memory.left_bytes();
+        let has = memory.unreserved_bytes();
         let wanted = self.left_bytes;
         if has < wanted {
             let has = Size(has);
@@ -122,8 +122,8 @@ impl LabAction for Ram {
             &now.pages.to_string(),
             PAGES,
         );
-        findings.fact("memory left", Size(now.left_bytes()).to_string(), MEMINFO);
-        Ok(findings.done())
+        findings.fact("memory left", Size(now.unreserved_bytes()).to_string(), MEMINFO);
+        Ok(findings.finish())
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     fn computes_huge_pages_to_reserve() {
         let memory = Memory::parse(&meminfo(512 << 10, 3)).unwrap();
         assert_eq!(memory, Memory { total_bytes: 512 * MIB, pages: 3, page_bytes: 2 * MIB });
-        assert_eq!(memory.left_bytes(), 506 * MIB);
+        assert_eq!(memory.unreserved_bytes(), 506 * MIB);
         assert_eq!(memory.pages_for(256 * MIB), 128);
         // Never leaves more than requested.
         assert_eq!(memory.pages_for(256 * MIB - 1), 129);

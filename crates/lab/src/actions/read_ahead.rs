@@ -49,7 +49,7 @@ impl LabAction for ReadAhead {
         let found = read(&path)?;
         let mut findings = Findings::new("target");
         findings.compare("read-ahead in KiB", &requested, &found, &path.display().to_string());
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn layer(&self) -> Layer {
@@ -58,7 +58,7 @@ impl LabAction for ReadAhead {
 }
 
 fn path_at(point: &Path) -> Option<PathBuf> {
-    let device = mounts::at(point)?.device;
+    let device = mounts::find_at(point)?.device;
     Some(PathBuf::from(format!("/sys/class/bdi/{device}/read_ahead_kb")))
 }
 

@@ -53,14 +53,14 @@ impl LabAction for RemoteMount {
             argv.extend(["-o".to_owned(), self.options.join(",")]);
         }
         argv.extend(["--".to_owned(), self.source.clone(), self.point.display().to_string()]);
-        vec![Step::Folder(self.point.clone()), Step::within(LIMIT, argv)]
+        vec![Step::Folder(self.point.clone()), Step::with_time_limit(LIMIT, argv)]
     }
 
     /// Unmounts the file system, and removes the mount point if we create it. Fails if something is
     /// already mounted there, or if neither the kernel nor a helper knows the type.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_known(&self.kind)?;
-        safety::may_mount_on(&self.point)?;
+        safety::check_mount_point(&self.point)?;
         let mut undo = folder_undo(&self.point);
         undo.push(Undo::Unmount { point: self.point.clone(), file_system: ANY.to_owned() });
         Ok(undo)
@@ -69,9 +69,9 @@ impl LabAction for RemoteMount {
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let (mut findings, mount) = read_back(&self.point)?;
         findings.fact("requested mount type", &self.kind, "the plan");
-        let requested = Requested::local(&self.options);
+        let requested = RequestedOption::local(&self.options);
         options::compare(&mut findings, &requested, &mount.options, SOURCE);
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn layer(&self) -> Layer {
@@ -120,7 +120,7 @@ impl LabAction for FuseMount {
                 "/dev/fuse does not exist (hint: run `modprobe fuse`)".to_owned(),
             ));
         }
-        safety::may_mount_on(&self.point)?;
+        safety::check_mount_point(&self.point)?;
         let mut undo = folder_undo(&self.point);
         undo.extend(undo_of_programs(&self.dir, &self.leaves)?);
         // Executed first: once unmounted, the program usually exits on its own.
@@ -132,7 +132,7 @@ impl LabAction for FuseMount {
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let (mut findings, _) = read_back(&self.point)?;
         findings.fact("mounted by", commands::show(&self.run), "the recipe");
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn layer(&self) -> Layer {
@@ -142,7 +142,7 @@ impl LabAction for FuseMount {
 
 /// Reads back what is mounted on one of our mount points.
 fn read_back(point: &Path) -> Result<(Findings, mounts::Mount), LabError> {
-    let Some(mount) = mounts::at(point) else {
+    let Some(mount) = mounts::find_at(point) else {
         let point = point.display();
         return Err(LabError::Unable(format!("nothing is mounted on {point}")));
     };

@@ -102,7 +102,7 @@ impl LabAction for Service {
             let first = filled_lines(&text).first().copied().unwrap_or("unknown").to_owned();
             findings.fact("system version", first, command);
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn layer(&self) -> Layer {
@@ -137,7 +137,7 @@ impl LabAction for SystemSteps {
     }
 
     fn check(&self, _ours: &PathBuf) -> Result<EffectiveSettings, LabError> {
-        Ok(Findings::new("server").done())
+        Ok(Findings::new("server").finish())
     }
 
     fn layer(&self) -> Layer {
@@ -159,7 +159,7 @@ fn start_steps(action: &SystemSteps, ours: &Path) -> Vec<Step> {
                     stderr: dir.join(format!("stderr-{}", action.first + index + 1)),
                 }
             }
-            FilledStep::Run { words, within_s, again: _ } => Step::within(
+            FilledStep::Run { words, within_s, again: _ } => Step::with_time_limit(
                 Duration::from_secs(*within_s),
                 processes::marked_command(dir, &name_ours(words, ours)),
             ),
@@ -235,7 +235,7 @@ impl LabAction for AwaitQuiet {
     }
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
-        Ok(Findings::new("server").done())
+        Ok(Findings::new("server").finish())
     }
 
     /// Runs on the server but counts as the clients' part, so it is redone before clients mount

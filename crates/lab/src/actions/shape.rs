@@ -90,7 +90,7 @@ impl LabAction for Shape {
             let name = format!("delay from {interface} in us");
             findings.compare(&name, &delay_us.to_string(), &found, SOURCE);
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

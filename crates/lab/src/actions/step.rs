@@ -18,7 +18,7 @@ use crate::RUN;
 use crate::commands::{self, LONG, RunAs, Runner, SOON, packages};
 use crate::error::LabError;
 use crate::host::safety::{self, OverwrittenDevice};
-use crate::host::servers::Awaited;
+use crate::host::servers::StartCondition;
 use crate::host::{calendar, filler, grace, path_probe, processes, servers, trust};
 
 /// A command, or another small change.
@@ -146,11 +146,11 @@ pub(crate) enum Step {
 impl Step {
     /// Creates a step for a program that finishes soon.
     pub(crate) fn run<T: Into<String>>(argv: impl IntoIterator<Item = T>) -> Self {
-        Self::within(SOON, argv)
+        Self::with_time_limit(SOON, argv)
     }
 
     /// Creates a step for a program with the given time limit.
-    pub(crate) fn within<T: Into<String>>(
+    pub(crate) fn with_time_limit<T: Into<String>>(
         limit: Duration,
         argv: impl IntoIterator<Item = T>,
     ) -> Self {
@@ -215,19 +215,21 @@ impl Step {
             Self::KillMarked(mark) => processes::kill_marked(runner, mark).map(drop),
             Self::AwaitCommand { argv, limit, mark, has_program } => {
                 let what = commands::show(argv);
-                let awaited = Awaited { what: &what, mark, has_program: *has_program };
+                let awaited = StartCondition { what: &what, mark, has_program: *has_program };
                 servers::await_service(runner, &awaited, *limit, |runner| {
                     runner.run(argv, SOON).map(drop)
                 })
             }
             Self::AwaitService { port, limit, mark, has_program } => {
                 let what = format!("port {port} on the loopback address");
-                let awaited = Awaited { what: &what, mark, has_program: *has_program };
-                servers::await_service(runner, &awaited, *limit, |_| servers::reach(*port))
+                let awaited = StartCondition { what: &what, mark, has_program: *has_program };
+                servers::await_service(runner, &awaited, *limit, |_| {
+                    servers::connect_loopback(*port)
+                })
             }
             Self::AwaitMount { point, limit, mark } => {
                 let what = format!("the mount on {}", point.display());
-                let awaited = Awaited { what: &what, mark, has_program: true };
+                let awaited = StartCondition { what: &what, mark, has_program: true };
                 servers::await_service(runner, &awaited, *limit, |_| servers::mounted(point))
             }
             Self::AwaitQuiet { argv, busy, limit } => {
@@ -276,7 +278,7 @@ impl fmt::Display for Step {
             Self::TryPath { peer: Peer { name, address }, bytes } => {
                 write!(f, "send unfragmented packets of {bytes} bytes to {name} ({address})")
             }
-            Self::AwaitGrace => f.write_str(&grace::shown()),
+            Self::AwaitGrace => f.write_str(&grace::shown_command()),
             Self::Fill(file) => {
                 write!(f, "fallocate --length (all but 1 MiB) -- {}", file.display())
             }

@@ -28,7 +28,7 @@ impl Devices {
         let mut found = Self::default();
         for device in devices {
             let node = devices::node(device)?;
-            found.overwritten.push(OverwrittenDevice::of(device, &node));
+            found.overwritten.push(OverwrittenDevice::new(device, &node));
             found.nodes.push(node);
         }
         Ok(found)

@@ -76,7 +76,7 @@ impl LabAction for Sysctl {
             fs::read_to_string(&path).map_err(|error| LabError::file("read", &path, error))?;
         let mut findings = Findings::new("host");
         findings.compare(&self.name, &self.value, &text, &path.display().to_string());
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

@@ -47,7 +47,7 @@ impl LabAction for SystemCounters {
         for (name, number) in parse(&output.stdout).map_err(refused)? {
             findings.fact(name, number.to_string(), command.as_str());
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

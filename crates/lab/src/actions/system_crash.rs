@@ -43,6 +43,6 @@ impl LabAction for SystemCrash {
     }
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
-        Ok(Findings::new("server").done())
+        Ok(Findings::new("server").finish())
     }
 }

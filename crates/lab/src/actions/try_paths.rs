@@ -61,7 +61,7 @@ impl LabAction for TryPaths {
             let source = format!("UDP to {}, port {}", peer.address, path_probe::PORT);
             findings.fact(&name, found, source);
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

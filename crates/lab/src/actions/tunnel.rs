@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::action::Tunnel;
-use model::lab::bracketed;
+use model::lab::bracket_ipv6;
 use model::options::OptionError;
 use model::options::{check_address, check_path, check_ssh_destination, check_tunnel_cipher};
 use model::{EffectiveSettings, RemotePort};
@@ -111,7 +111,7 @@ impl LabAction for Tunnel {
             (RemotePort::Mount { .. }, None) => "MOUNT_PORT".to_owned(),
         };
         let local_port = self.local_port;
-        let address = bracketed(&self.address);
+        let address = bracket_ipv6(&self.address);
         argv.extend(["-L".to_owned(), format!("127.0.0.1:{local_port}:{address}:{port}")]);
         argv.extend(destination(self).arguments());
         let link = folder.join("ssh");
@@ -122,7 +122,7 @@ impl LabAction for Tunnel {
     fn undo(&self, _port: &Option<u16>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let folder = folder(self.local_port);
         let port = self.local_port;
-        if processes::running_by(&folder.join("ssh")).is_empty() && servers::answers(port) {
+        if processes::pids_running(&folder.join("ssh")).is_empty() && servers::answers(port) {
             return Err(LabError::Refused(format!(
                 "port {port} on the loopback address is already in use"
             )));
@@ -192,7 +192,7 @@ pub(super) fn find_negotiated(
     let requested = if compression { "yes" } else { "no" };
     let found = if negotiated(&text, "compression:") == "none" { "no" } else { "yes" };
     findings.compare("compression of the tunnel", requested, found, &source);
-    findings.done()
+    findings.finish()
 }
 
 fn destination(tunnel: &Tunnel) -> Destination<'_> {
@@ -223,7 +223,7 @@ pub(crate) fn mount_port(
     let RemotePort::Mount { version } = wanted else { return Ok(None) };
     let mut argv = vec!["ssh".to_owned(), "-T".to_owned()];
     argv.extend(ALONE.into_iter().flat_map(|option| ["-o".to_owned(), option.to_owned()]));
-    argv.extend(["-W".to_owned(), format!("{}:{}", bracketed(address), portmap::PORT)]);
+    argv.extend(["-W".to_owned(), format!("{}:{}", bracket_ipv6(address), portmap::PORT)]);
     argv.extend(destination.arguments());
     let call = mount_port_call(version);
     // `-W` connects ssh's stdin and stdout to the portmapper, as seen from the other host.

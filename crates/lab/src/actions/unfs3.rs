@@ -93,7 +93,7 @@ impl LabAction for Unfs3 {
         let exports = folder.join("exports").display().to_string();
         findings.fact("export", self.directory.display().to_string(), exports);
         findings.fact("NFS v3", "served", "NULL call to port 2049");
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 
     fn served(&self) -> Option<&Path> {

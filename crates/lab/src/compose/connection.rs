@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use model::lab::{
-    NFS_PORT, OWN_PORT, TUNNEL_DEVICE, TUNNEL_MOUNT_PORT, TUNNEL_PORT, TUNNEL_SERVER, bracketed,
+    NFS_PORT, OWN_PORT, TUNNEL_DEVICE, TUNNEL_MOUNT_PORT, TUNNEL_PORT, TUNNEL_SERVER, bracket_ipv6,
     tunnel_client,
 };
 use model::{
@@ -43,7 +43,7 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
     };
     let points = spec.mount_points();
     for (export, point) in std::iter::zip(spec.exports(), &points) {
-        let source = format!("{}:{}", bracketed(&address), export.display());
+        let source = format!("{}:{}", bracket_ipv6(&address), export.display());
         for client in spec.clients() {
             steps.push(step(
                 client,

@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn remounts_only_device_file_systems() {
-        let host = |name: &str| Host { address: Some(name.to_owned()), ..Host::here(name) };
+        let host = |name: &str| Host { address: Some(name.to_owned()), ..Host::local(name) };
         let mut spec = LabSpec::new(host("s"), host("c"));
         let devices = vec!["/dev/vdb".into()];
         spec.storage = Storage { devices, file_system: FileSystem::Ext4, ..Storage::default() };

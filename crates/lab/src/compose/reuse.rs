@@ -125,7 +125,7 @@ mod tests {
         let host = |name: String| Host {
             address: Some(name.clone()),
             interface: Some("eth0".into()),
-            ..Host::here(name)
+            ..Host::local(name)
         };
         let mut spec = LabSpec::new(host("s".into()), host("c1".into()));
         spec.more_clients = (2..=clients).map(|n| host(format!("c{n}"))).collect();

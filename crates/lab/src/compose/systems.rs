@@ -44,7 +44,7 @@ fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError
 /// Returns the address by which clients reach the server. Servers of a system use it to talk to
 /// each other, so prefer the host's own address over loopback.
 fn server_address(spec: &LabSpec) -> Result<String, ComposeError> {
-    match (spec.path, spec.server.reached_at()) {
+    match (spec.path, spec.server.reachable_address()) {
         (DataPath::Network, _) => address_of(&spec.server),
         (_, Some(address)) => Ok(address.to_owned()),
         (_, None) => Ok(LOOPBACK.to_owned()),

@@ -11,7 +11,7 @@ fn spec() -> LabSpec {
         address: Some(address.to_owned()),
         interface: Some("eth0".to_owned()),
         ssh: Some(name.to_owned()),
-        ..Host::here(name)
+        ..Host::local(name)
     };
     let mut spec = LabSpec::new(host("server", "10.0.0.1"), host("client", "10.0.0.2"));
     let devices = vec!["/dev/vdb".into()];
@@ -260,7 +260,7 @@ fn what_is_left_out_is_named() {
 }
 
 fn exported(change: fn(&mut LabSpec)) -> String {
-    let mut spec = LabSpec::new(Host::here("s"), Host::here("c"));
+    let mut spec = LabSpec::new(Host::local("s"), Host::local("c"));
     change(&mut spec);
     export_options(&spec).join(",")
 }
@@ -589,7 +589,7 @@ fn reexports_system_by_kernel() {
     assert_eq!(redo_from(&steps, Invalidation::Remount), 4);
     // An export for an additional client is a different export, and is mounted again.
     let mut wider = spec.clone();
-    wider.more_clients = vec![Host { address: Some("10.0.0.3".into()), ..Host::here("c2") }];
+    wider.more_clients = vec![Host { address: Some("10.0.0.3".into()), ..Host::local("c2") }];
     let (kept, _) = reusable_steps(&steps, &compose(&wider).unwrap());
     assert_eq!(kept.iter().filter(|is_kept| **is_kept).count(), 4, "{kept:?}");
     spec.own_client = true;

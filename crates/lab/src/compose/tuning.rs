@@ -111,9 +111,9 @@ pub(super) fn try_paths(spec: &LabSpec, steps: &mut Vec<LabStep>) {
 fn peers(spec: &LabSpec, host: &Host) -> Vec<Peer> {
     let mut peers: Vec<Peer> = Vec::new();
     for other in spec.hosts() {
-        let Some(address) = other.reached_at() else { continue };
+        let Some(address) = other.reachable_address() else { continue };
         let is_known = peers.iter().any(|peer| peer.address == address);
-        if Some(address) != host.reached_at() && other.name != host.name && !is_known {
+        if Some(address) != host.reachable_address() && other.name != host.name && !is_known {
             peers.push(Peer { name: other.name.clone(), address: address.to_owned() });
         }
     }

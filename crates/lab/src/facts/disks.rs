@@ -29,7 +29,7 @@ pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
         return facts;
     }
     let Some(name) = device_name(mount) else { return Vec::new() };
-    let mut found = Found::new(Path::new(BLOCK));
+    let mut found = DiskWalk::new(Path::new(BLOCK));
     found.walk(&name);
     found.facts(scope)
 }
@@ -76,7 +76,7 @@ fn volume(text: &str, device: &str) -> Option<String> {
 }
 
 /// Facts collected on the way down.
-struct Found<'a> {
+struct DiskWalk<'a> {
     /// The sysfs folder of all block devices.
     block: &'a Path,
     rows: Vec<Finding>,
@@ -91,7 +91,7 @@ pub(crate) struct Finding {
     pub source: String,
 }
 
-impl<'a> Found<'a> {
+impl<'a> DiskWalk<'a> {
     const fn new(block: &'a Path) -> Self {
         Self { block, rows: Vec::new(), seen: Vec::new() }
     }
@@ -241,7 +241,7 @@ mod tests {
     use crate::facts::hardware::testing::plant;
 
     fn shown(block: &Path, name: &str) -> Vec<String> {
-        let mut found = Found::new(block);
+        let mut found = DiskWalk::new(block);
         found.walk(name);
         let facts = found.facts("server");
         assert!(facts.iter().all(|fact| fact.scope == "server" && !fact.source.is_empty()));

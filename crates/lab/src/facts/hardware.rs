@@ -212,7 +212,7 @@ const fn module_kind(number: u8) -> &'static str {
 }
 
 #[derive(Default)]
-struct Card {
+struct NetworkCard {
     name: String,
     card: Option<String>,
     driver: Option<String>,
@@ -239,7 +239,7 @@ fn network(folder: &Path) -> Vec<Fact> {
     facts
 }
 
-fn cards(folder: &Path) -> Vec<Card> {
+fn cards(folder: &Path) -> Vec<NetworkCard> {
     let mut cards = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return cards };
     for entry in entries.flatten() {
@@ -251,7 +251,7 @@ fn cards(folder: &Path) -> Vec<Card> {
         }
         let ids = (line(&device.join("vendor")), line(&device.join("device")));
         let speed = line(&path.join("speed")).and_then(|text| text.parse::<i64>().ok());
-        cards.push(Card {
+        cards.push(NetworkCard {
             name: entry.file_name().to_string_lossy().into_owned(),
             card: if let (Some(vendor), Some(device)) = ids {
                 Some(format!("{vendor}:{device}"))

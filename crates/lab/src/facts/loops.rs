@@ -23,12 +23,12 @@ pub struct LoopDevice {
     /// The file is accessed through this host's page cache.
     pub is_buffered: bool,
     /// Storage of the file.
-    pub below: Below,
+    pub below: BackingStorage,
 }
 
 /// Storage of a loop device's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Below {
+pub enum BackingStorage {
     /// A block device, by its name in sysfs.
     Device(String),
     /// An in-memory file system, such as tmpfs.
@@ -41,7 +41,7 @@ pub enum Below {
 pub fn below(mount: &Mount) -> Vec<LoopDevice> {
     let mut chain = Chain {
         block: Path::new(disks::BLOCK),
-        lies_on: &|file| lies_on(file),
+        lies_on: &|file| find_backing(file),
         found: Vec::new(),
         seen: Vec::new(),
     };
@@ -52,22 +52,24 @@ pub fn below(mount: &Mount) -> Vec<LoopDevice> {
 }
 
 /// Finds the storage of a file. For a deleted file, uses its folder.
-fn lies_on(file: &Path) -> Below {
-    let mount = Mount::of(file).or_else(|| Mount::of(file.parent()?));
-    let Some(mount) = mount else { return Below::Unknown("an unknown file system".to_owned()) };
+fn find_backing(file: &Path) -> BackingStorage {
+    let mount = Mount::find_containing(file).or_else(|| Mount::find_containing(file.parent()?));
+    let Some(mount) = mount else {
+        return BackingStorage::Unknown("an unknown file system".to_owned());
+    };
     if mount.is_memory() {
-        return Below::Memory(mount.file_system);
+        return BackingStorage::Memory(mount.file_system);
     }
     match device_name(&mount) {
-        Some(name) => Below::Device(name),
-        None => Below::Unknown(mount.file_system),
+        Some(name) => BackingStorage::Device(name),
+        None => BackingStorage::Unknown(mount.file_system),
     }
 }
 
 struct Chain<'a> {
     /// The sysfs folder of all block devices.
     block: &'a Path,
-    lies_on: &'a dyn Fn(&Path) -> Below,
+    lies_on: &'a dyn Fn(&Path) -> BackingStorage,
     found: Vec<LoopDevice>,
     seen: Vec<String>,
 }
@@ -90,7 +92,8 @@ impl Chain<'_> {
         let below = (self.lies_on)(Path::new(&file));
         // Kernels without this file don't support direct I/O.
         let is_buffered = line(&folder.join("loop/dio")).is_none_or(|dio| dio == "0");
-        let next = if let Below::Device(name) = &below { Some(name.clone()) } else { None };
+        let next =
+            if let BackingStorage::Device(name) = &below { Some(name.clone()) } else { None };
         self.found.push(LoopDevice {
             name: name.to_owned(),
             backing_file: file,
@@ -108,11 +111,11 @@ mod tests {
     use super::*;
     use crate::facts::hardware::testing::plant;
 
-    fn found(block: &Path, name: &str) -> Vec<(String, bool, Below)> {
+    fn found(block: &Path, name: &str) -> Vec<(String, bool, BackingStorage)> {
         let lies_on = |file: &Path| match file.to_str().unwrap() {
-            "/srv/inner.img" => Below::Device("loop0".to_owned()),
-            "/srv/outer.img" => Below::Device("vda1".to_owned()),
-            _ => Below::Memory("tmpfs".to_owned()),
+            "/srv/inner.img" => BackingStorage::Device("loop0".to_owned()),
+            "/srv/outer.img" => BackingStorage::Device("vda1".to_owned()),
+            _ => BackingStorage::Memory("tmpfs".to_owned()),
         };
         let mut chain = Chain { block, lies_on: &lies_on, found: Vec::new(), seen: Vec::new() };
         chain.walk(name);
@@ -134,7 +137,7 @@ mod tests {
                 ("vda1/size", "1\n"),
             ],
         );
-        let device = |name: &str| Below::Device(name.to_owned());
+        let device = |name: &str| BackingStorage::Device(name.to_owned());
         let expected =
             [("loop1".into(), false, device("loop0")), ("loop0".into(), true, device("vda1"))];
         assert_eq!(found(block, "loop1"), expected);
@@ -155,7 +158,7 @@ mod tests {
                 ("loop1/loop/dio", "0\n"),
             ],
         );
-        let memory = || Below::Memory("tmpfs".to_owned());
+        let memory = || BackingStorage::Memory("tmpfs".to_owned());
         let expected = [("loop0".into(), true, memory()), ("loop1".into(), true, memory())];
         assert_eq!(found(block, "md0"), expected);
     }

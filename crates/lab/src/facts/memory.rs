@@ -30,14 +30,14 @@ pub struct Memory {
 
 impl Memory {
     /// Returns the memory of the whole host.
-    pub fn of_host(bytes: u64) -> Self {
+    pub fn from_host(bytes: u64) -> Self {
         Self { bytes, source: "/proc/meminfo".to_owned() }
     }
 }
 
 /// Returns the memory that this process may use, or `None` if the kernel does not report it.
 pub fn usable() -> Option<Memory> {
-    let host = Memory::of_host(host_bytes()?);
+    let host = Memory::from_host(host_bytes()?);
     Some(limit().filter(|limit| limit.bytes < host.bytes).unwrap_or(host))
 }
 
@@ -49,15 +49,15 @@ pub fn host_bytes() -> Option<u64> {
 /// Returns the smallest limit of this process's control groups, or `None` if there is none.
 pub(crate) fn limit() -> Option<Memory> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    mounts::all()
+    mounts::list_mounts()
         .iter()
-        .filter_map(|mount| Hierarchy::find(mount, &groups))
+        .filter_map(|mount| CgroupHierarchy::find(mount, &groups))
         .filter_map(|hierarchy| hierarchy.limit())
         .min_by_key(|limit| limit.bytes)
 }
 
 /// A mounted cgroup hierarchy and this process's group in it.
-struct Hierarchy {
+struct CgroupHierarchy {
     /// Folder of the topmost visible group.
     top: PathBuf,
     /// Folder of this process's group.
@@ -65,7 +65,7 @@ struct Hierarchy {
     limits: &'static [&'static str],
 }
 
-impl Hierarchy {
+impl CgroupHierarchy {
     /// Returns the hierarchy of a mount if it can limit memory. `groups` is the text of
     /// `/proc/self/cgroup`.
     fn find(mount: &MountInfo, groups: &str) -> Option<Self> {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn limit(mount: &MountInfo, groups: &str) -> Option<(u64, String)> {
-        let limit = Hierarchy::find(mount, groups)?.limit()?;
+        let limit = CgroupHierarchy::find(mount, groups)?.limit()?;
         let file = Path::new(&limit.source).strip_prefix(&mount.mount_point).unwrap();
         Some((limit.bytes, file.display().to_string()))
     }

@@ -30,7 +30,7 @@ pub(crate) fn node(device: &Device) -> Result<PathBuf, LabError> {
         Device::Node(_) => None,
         Device::Loop(file) => loop_node(file),
         Device::Array(name) => array_node(name),
-        Device::Mapped(name) => existing(Path::new("/dev/mapper").join(name)),
+        Device::Mapped(name) => if_exists(Path::new("/dev/mapper").join(name)),
     };
     let Some(node) = found else {
         let what = match device {
@@ -44,7 +44,7 @@ pub(crate) fn node(device: &Device) -> Result<PathBuf, LabError> {
     Ok(node)
 }
 
-fn existing(node: PathBuf) -> Option<PathBuf> {
+fn if_exists(node: PathBuf) -> Option<PathBuf> {
     if node.exists() { Some(node) } else { None }
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Export {
 impl Export {
     /// Returns true if this is an export of the directory to the given client.
     pub(crate) fn is_to(&self, directory: &Path, client: &str) -> bool {
-        self.is_of(directory) && self.clients == world(client)
+        self.is_of(directory) && self.clients == translate_clients(client)
     }
 
     /// Returns true if this is an export of the directory.
@@ -40,7 +40,7 @@ pub(crate) fn list(runner: &Runner) -> Result<Vec<Export>, LabError> {
 }
 
 /// Translates `*` to the word that exportfs prints for it.
-fn world(clients: &str) -> &str {
+fn translate_clients(clients: &str) -> &str {
     if clients == "*" { "<world>" } else { clients }
 }
 
@@ -108,7 +108,7 @@ mod tests {
         );
         assert_eq!(found[0].options, ["sync", "wdelay", "hide", "rw", "root_squash"]);
         assert_eq!(found[1].directory, "/srv/a/very/long/name");
-        assert_eq!(found[1].clients, world("*"));
+        assert_eq!(found[1].clients, translate_clients("*"));
         assert_eq!(parse("garbage\n(\n)\n/x\n"), []);
     }
 }

@@ -77,7 +77,7 @@ fn is_over(answer: &str) -> bool {
 }
 
 /// Returns the command that a dry run shows for the wait.
-pub(crate) fn shown() -> String {
+pub(crate) fn shown_command() -> String {
     format!("wait until {END} contains Y")
 }
 

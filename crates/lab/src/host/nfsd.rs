@@ -134,7 +134,7 @@ impl State {
     }
 
     /// Returns the settings that reproduce this state.
-    fn wanted(&self) -> ServerSettings {
+    fn to_settings(&self) -> ServerSettings {
         let &Self { threads, udp, transfer_max_bytes, .. } = self;
         ServerSettings { threads, versions: self.offered(), udp, transfer_max_bytes }
     }
@@ -151,7 +151,7 @@ impl Host {
     pub(crate) fn now() -> Self {
         let state = State::now();
         Self {
-            is_mounted: mounts::at(Path::new(NFSD_FOLDER)).is_some(),
+            is_mounted: mounts::find_at(Path::new(NFSD_FOLDER)).is_some(),
             has_clients: state.threads > 0 && grace::has_clients(),
             state,
             mountd: processes::is_running("rpc.mountd"),
@@ -197,7 +197,7 @@ pub(crate) fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError
     if now == *state || (now.threads == 0 && state.threads == 0) {
         return Ok(());
     }
-    let wanted = state.wanted();
+    let wanted = state.to_settings();
     if state.threads > 0 && wanted.is_live_change(&now) {
         return runner.write(&file("threads"), &state.threads.to_string());
     }
@@ -235,7 +235,7 @@ fn stop_and_start(runner: &Runner, now: &State, state: &State) -> Result<(), Lab
         runner.write(&file("max_block_size"), &state.transfer_max_bytes.to_string())?;
     }
     if state.threads > 0 {
-        let words = state.wanted().words(state.threads, TransportWords::find(runner));
+        let words = state.to_settings().words(state.threads, TransportWords::find(runner));
         runner.run(&words, SOON)?;
     }
     Ok(())

@@ -191,7 +191,7 @@ mod tests {
     }
 
     /// Tests the path from the first host to the second.
-    fn tried_from(host: &str, bytes: u32) -> Result<(), LabError> {
+    fn test_path_from(host: &str, bytes: u32) -> Result<(), LabError> {
         let space = File::open(format!("/run/netns/{host}")).unwrap();
         let tried = thread::spawn(move || {
             // Only affects this thread.
@@ -205,11 +205,11 @@ mod tests {
     #[test]
     fn names_host_dropping_large_packets() {
         let Some(hosts) = Hosts::new([9_000, 1_500]) else { return };
-        let error = tried_from(&hosts.0[0], 9_000).unwrap_err().to_string();
+        let error = test_path_from(&hosts.0[0], 9_000).unwrap_err().to_string();
         insta::assert_snapshot!(error);
-        tried_from(&hosts.0[0], 1_500).unwrap();
+        test_path_from(&hosts.0[0], 1_500).unwrap();
         // With equal MTUs, they get through.
         ip(&["-n", &hosts.0[1], "link", "set", "eth0", "mtu", "9000"]).unwrap();
-        tried_from(&hosts.0[0], 9_000).unwrap();
+        test_path_from(&hosts.0[0], 9_000).unwrap();
     }
 }

@@ -162,7 +162,7 @@ pub fn listeners(port: u16) -> Vec<u32> {
         return Vec::new();
     }
     let is_wanted = |to: PathBuf| wanted.iter().any(|socket| to.as_os_str() == socket.as_str());
-    holding(|link| fs::read_link(link).is_ok_and(is_wanted))
+    pids_holding(|link| fs::read_link(link).is_ok_and(is_wanted))
 }
 
 #[expect(clippy::disallowed_methods, reason = "hosts are set up before anything is measured")]
@@ -171,9 +171,9 @@ pub(crate) fn pause(duration: Duration) {
 }
 
 /// Returns the IDs of the processes started with this path, or about to be started by `sudo`.
-pub(crate) fn running_by(program: &Path) -> Vec<u32> {
+pub(crate) fn pids_running(program: &Path) -> Vec<u32> {
     let mut pids = numbers();
-    pids.retain(|pid| runs_by(*pid, program));
+    pids.retain(|pid| runs_program(*pid, program));
     pids
 }
 
@@ -183,13 +183,13 @@ pub(crate) fn running_by(program: &Path) -> Vec<u32> {
 /// If one of them doesn't exit.
 pub(crate) fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
     for signal in [Signal::TERM, Signal::KILL] {
-        for pid in running_by(program) {
+        for pid in pids_running(program) {
             signal_and_wait(runner, pid, program, signal)?;
         }
         // Reap our own children, since they would be listed otherwise.
         runner.reap();
     }
-    match running_by(program).first() {
+    match pids_running(program).first() {
         None => Ok(()),
         Some(pid) => {
             let what = program.display();
@@ -216,8 +216,8 @@ pub(crate) fn below(point: &Path) -> Vec<String> {
 
 /// Returns true if all processes that use something below a mount point are in uninterruptible
 /// sleep (state D).
-pub(crate) fn all_below_wait(point: &Path) -> bool {
-    holding(|link| leads_below(link, point)).into_iter().all(waits_in_kernel)
+pub(crate) fn all_users_wait(point: &Path) -> bool {
+    pids_holding(|link| leads_below(link, point)).into_iter().all(waits_in_kernel)
 }
 
 /// Read the symlinks without following them, since the mount's server may be gone.
@@ -251,7 +251,7 @@ pub(crate) fn is_running(name: &str) -> bool {
 
 /// Lists the processes for which a symlink in /proc satisfies `holds`, as `name (pid n)`.
 fn holders(holds: impl Fn(&Path) -> bool) -> Vec<String> {
-    holding(holds).into_iter().map(describe).collect()
+    pids_holding(holds).into_iter().map(describe).collect()
 }
 
 /// Describes a process, as `name (pid n)`.
@@ -262,7 +262,7 @@ fn describe(pid: u32) -> String {
 
 /// Returns the IDs of the processes for which a symlink in /proc satisfies `holds`. **Source:**
 /// proc_pid_fd(5), proc_pid_map_files(5): requires root or the process's own user.
-fn holding(holds: impl Fn(&Path) -> bool) -> Vec<u32> {
+fn pids_holding(holds: impl Fn(&Path) -> bool) -> Vec<u32> {
     let mut found = Vec::new();
     for pid in numbers() {
         let base = PathBuf::from(format!("/proc/{pid}"));
@@ -308,7 +308,7 @@ pub(crate) fn numbers_in(folder: &Path) -> Vec<u32> {
     numbers
 }
 
-fn runs_by(pid: u32, program: &Path) -> bool {
+fn runs_program(pid: u32, program: &Path) -> bool {
     let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
     let mut words = line.split(|byte| *byte == 0);
     let program = program.as_os_str().as_encoded_bytes();
@@ -328,7 +328,7 @@ fn signal_and_wait(
     // A process ID may be reused, but the handle always refers to the same process. If the check
     // below passes while that process is running, it applies to the handle; if it has exited, the
     // signal has no effect.
-    if !runs_by(pid, program) {
+    if !runs_program(pid, program) {
         return Ok(());
     }
     if is_root() || pidfd_send_signal(&handle, signal).is_ok() {

@@ -89,7 +89,7 @@ pub(crate) fn may_destroy(
 ) -> Result<(), LabError> {
     for (device, node) in devices.iter().zip(nodes) {
         if let Device::Node(_) = device
-            && let Some(why) = refuse(&look_at(node)?, allowed)
+            && let Some(why) = refuse(&inspect_device(node)?, allowed)
         {
             return Err(LabError::Refused(why));
         }
@@ -101,7 +101,7 @@ pub(crate) fn may_destroy(
 ///
 /// # Errors
 /// If nothing may be mounted there.
-pub(crate) fn may_mount_on(point: &Path) -> Result<(), LabError> {
+pub(crate) fn check_mount_point(point: &Path) -> Result<(), LabError> {
     // The order matters: access the path only after it is known to be plain.
     let why = if !point.is_absolute() || point.components().any(|part| part.as_os_str() == "..") {
         "it is not an absolute path"
@@ -109,7 +109,7 @@ pub(crate) fn may_mount_on(point: &Path) -> Result<(), LabError> {
         "it is the root directory"
     } else if fs::read_link(point).is_ok() {
         "it is a symlink"
-    } else if mounts::at(point).is_some() {
+    } else if mounts::find_at(point).is_some() {
         "something is already mounted there"
     } else if has_entries(point) {
         "it contains files, which the mount would hide"
@@ -155,7 +155,7 @@ pub(crate) struct OverwrittenDevice {
 
 impl OverwrittenDevice {
     /// Records the current state of a node.
-    pub(crate) fn of(device: &Device, node: &Path) -> Self {
+    pub(crate) fn new(device: &Device, node: &Path) -> Self {
         let is_named_by_plan = matches!(device, Device::Node(_));
         Self { node: node.to_owned(), number: block_number(node), is_named_by_plan }
     }
@@ -235,7 +235,7 @@ fn paths_in(word: &str) -> Vec<&str> {
 /// Rejects a device that someone has started to use since it was checked.
 fn check_still_free(device: &OverwrittenDevice) -> Result<(), LabError> {
     if device.is_named_by_plan {
-        return match refuse(&look_at(&device.node)?, std::slice::from_ref(&device.node)) {
+        return match refuse(&inspect_device(&device.node)?, std::slice::from_ref(&device.node)) {
             Some(why) => Err(LabError::Refused(why)),
             None => Ok(()),
         };
@@ -258,7 +258,7 @@ pub(crate) fn check_unused(node: &Path) -> Result<(), LabError> {
 pub(crate) fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
     // Our nodes in /dev/md and /dev/mapper are symlinks created by udev.
     let node = node.canonicalize().map_err(|error| LabError::file("inspect", node, error))?;
-    let mut facts = look_at(&node)?;
+    let mut facts = inspect_device(&node)?;
     if let Some(made_of_it) = made_of_it {
         facts.holders.retain(|holder| made_of_it.file_name() != Some(OsStr::new(holder)));
     }
@@ -286,7 +286,7 @@ fn block_number(path: &Path) -> Option<u64> {
 ///
 /// # Errors
 /// If wipefs cannot examine it.
-pub(crate) fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
+pub(crate) fn inspect_device(node: &Path) -> Result<DeviceFacts, LabError> {
     let mut facts = DeviceFacts { node: node.to_owned(), ..DeviceFacts::default() };
     let Ok(metadata) = node.symlink_metadata() else { return Ok(facts) };
     facts.exists = true;
@@ -299,7 +299,7 @@ pub(crate) fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
     let number = metadata.rdev();
     let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
     let folder = PathBuf::from(format!("/sys/dev/block/{number}"));
-    facts.mounted = mounts::of_device(&number, node);
+    facts.mounted = mounts::points_of_device(&number, node);
     facts.swap = is_swap(metadata.rdev());
     // Arrays and mappings built on it. **Source:** the kernel's
     // Documentation/ABI/testing/sysfs-block, `holders`.
@@ -430,7 +430,7 @@ mod tests {
         make_node(Path::new(&other), 251);
         std::os::unix::fs::symlink(&other, &link).unwrap();
         fs::write(&file, "precious").unwrap();
-        let checked = OverwrittenDevice::of(&Device::Node(node.clone().into()), Path::new(&node));
+        let checked = OverwrittenDevice::new(&Device::Node(node.clone().into()), Path::new(&node));
         let why = |words: &[&str], devices: &[OverwrittenDevice]| {
             let argv = ["mkfs.x"].iter().chain(words).map(|word| (*word).to_owned());
             check_final_arguments(&argv.collect::<Vec<_>>(), devices).unwrap_err().to_string()
@@ -462,34 +462,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
-        assert!(look_at(&link).unwrap().is_link);
-        assert!(!look_at(Path::new("/dev/null")).unwrap().is_block);
-        assert!(!look_at(Path::new("/dev/no-such-device")).unwrap().exists);
+        assert!(inspect_device(&link).unwrap().is_link);
+        assert!(!inspect_device(Path::new("/dev/null")).unwrap().is_block);
+        assert!(!inspect_device(Path::new("/dev/no-such-device")).unwrap().exists);
         let through = Path::new("/dev/../dev/null");
-        assert!(look_at(through).unwrap().is_link);
+        assert!(inspect_device(through).unwrap().is_link);
     }
 
     #[test]
     fn protects_root_of_host() {
         for path in ["/", "/proc/..", "/usr/../"] {
             assert!(may_export(Path::new(path)).is_err(), "{path}");
-            assert!(may_mount_on(Path::new(path)).is_err(), "{path}");
+            assert!(check_mount_point(Path::new(path)).is_err(), "{path}");
         }
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink("/", &link).unwrap();
         assert!(may_export(&link).is_err());
-        assert!(may_mount_on(&link).is_err());
+        assert!(check_mount_point(&link).is_err());
         may_export(folder.path()).unwrap();
     }
 
     #[test]
     fn refuses_mount_over_content() {
         let folder = tempfile::tempdir().unwrap();
-        may_mount_on(folder.path()).unwrap();
+        check_mount_point(folder.path()).unwrap();
         fs::write(folder.path().join("file"), "precious").unwrap();
-        assert!(may_mount_on(folder.path()).is_err());
-        assert!(may_mount_on(Path::new("/proc")).is_err());
-        assert!(may_mount_on(Path::new("relative")).is_err());
+        assert!(check_mount_point(folder.path()).is_err());
+        assert!(check_mount_point(Path::new("/proc")).is_err());
+        assert!(check_mount_point(Path::new("relative")).is_err());
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn await_up(
         if is_up() {
             return Ok(());
         }
-        let is_gone = waited > startup && processes::running_by(link).is_empty();
+        let is_gone = waited > startup && processes::pids_running(link).is_empty();
         if is_gone || waited > patience {
             let why = if is_gone { "it exited" } else { "it does not answer" };
             let log = fs::read_to_string(log).unwrap_or_default();
@@ -75,7 +75,7 @@ pub(crate) fn await_up(
 }
 
 /// The condition that shows that a system's programs have started.
-pub(crate) struct Awaited<'a> {
+pub(crate) struct StartCondition<'a> {
     /// Description for messages.
     pub what: &'a str,
     /// Mark of the programs, which is also the folder of their logs.
@@ -92,11 +92,11 @@ pub(crate) struct Awaited<'a> {
 /// If it never succeeds. The error contains the last failure and the end of the programs' logs.
 pub(crate) fn await_service(
     runner: &mut Runner,
-    awaited: &Awaited<'_>,
+    awaited: &StartCondition<'_>,
     limit: Duration,
     attempt: impl Fn(&Runner) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
-    let Awaited { what, mark, has_program } = *awaited;
+    let StartCondition { what, mark, has_program } = *awaited;
     let mut waited = Duration::ZERO;
     loop {
         let tried = attempt(runner);
@@ -156,7 +156,7 @@ pub(crate) fn await_quiet(
 ///
 /// # Errors
 /// If nothing answers.
-pub(crate) fn reach(port: u16) -> Result<(), LabError> {
+pub(crate) fn connect_loopback(port: u16) -> Result<(), LabError> {
     if answers(port) { Ok(()) } else { Err(LabError::Refused("nothing answers".to_owned())) }
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn reach(port: u16) -> Result<(), LabError> {
 /// # Errors
 /// If nothing is mounted there.
 pub(crate) fn mounted(point: &Path) -> Result<(), LabError> {
-    match mounts::named(point) {
+    match mounts::find_named(point) {
         Some(_) => Ok(()),
         None => Err(LabError::Refused("not mounted yet".to_owned())),
     }

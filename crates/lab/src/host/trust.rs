@@ -36,7 +36,7 @@ pub(crate) fn check_path(path: &Path) -> Result<(), LabError> {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(LabError::file("inspect", part, error)),
         };
-        if let Some(why) = distrust(&metadata) {
+        if let Some(why) = reason_to_distrust(&metadata) {
             return Err(LabError::Refused(format!(
                 "refusing to use {}: {} {why} (hint: use a folder that only {} can write to)",
                 path.display(),
@@ -56,7 +56,7 @@ pub(crate) fn check_path(path: &Path) -> Result<(), LabError> {
 }
 
 /// Describes how another user could change an entry, or returns `None` if they can't.
-fn distrust(metadata: &Metadata) -> Option<String> {
+fn reason_to_distrust(metadata: &Metadata) -> Option<String> {
     let owner = metadata.uid();
     let mode = metadata.mode();
     if owner != 0 && owner != geteuid().as_raw() {
@@ -133,7 +133,7 @@ fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, LabError> {
         "is not a regular file".to_owned()
     } else if metadata.nlink() > 1 {
         "has another hard link".to_owned()
-    } else if let Some(why) = distrust(&metadata) {
+    } else if let Some(why) = reason_to_distrust(&metadata) {
         why
     } else {
         return Ok(file);

@@ -1,7 +1,7 @@
 //! Reads the kernel client's counters of each NFS mount from `/proc/self/mountstats`.
 //!
-//! Start with [`of`]. The procfs crate parses the per-procedure counters but leaves out the lines
-//! `opts:`, `age:` and `xprt:`, of which there is one per connection.
+//! Start with [`parse_mounts`]. The procfs crate parses the per-procedure counters but leaves out
+//! the lines `opts:`, `age:` and `xprt:`, of which there is one per connection.
 //!
 //! **Source:** fs/nfs/super.c (`nfs_show_stats`) and net/sunrpc/xprtsock.c of Linux.
 
@@ -35,11 +35,11 @@ impl Mount<'_> {
 /// The kernel writes spaces in paths as octal escapes. **Source:** fs/seq_file.c (`mangle_path`).
 pub(crate) fn find<'t>(text: &'t str, point: &Path) -> Option<Mount<'t>> {
     let point = point.display().to_string().replace(' ', "\\040");
-    of(text).into_iter().rfind(|mount| mount.point == point)
+    parse_mounts(text).into_iter().rfind(|mount| mount.point == point)
 }
 
 /// Parses the NFS mounts in the file's text.
-pub(crate) fn of(text: &str) -> Vec<Mount<'_>> {
+pub(crate) fn parse_mounts(text: &str) -> Vec<Mount<'_>> {
     let mut mounts: Vec<Mount<'_>> = Vec::new();
     let mut is_nfs = false;
     for line in text.lines() {

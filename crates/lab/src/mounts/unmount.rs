@@ -32,7 +32,11 @@ const PAUSE: Duration = Duration::from_millis(250);
 ///
 /// # Errors
 /// If it is busy. The error lists who uses it.
-pub(crate) fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(), LabError> {
+pub(crate) fn unmount_point(
+    runner: &Runner,
+    point: &Path,
+    file_system: &str,
+) -> Result<(), LabError> {
     for tried in 0..TRIES_OF_KERNEL {
         if !is_mounted(point, file_system) {
             return Ok(());
@@ -68,7 +72,8 @@ fn is_remote(file_system: &str) -> bool {
 /// Returns true if a file system of this type is mounted there. `nfs` includes `nfs4`.
 fn is_mounted(point: &Path, file_system: &str) -> bool {
     // Resolving the path could block if the mount's server is gone.
-    let mount = if is_remote(file_system) { mounts::named(point) } else { mounts::at(point) };
+    let mount =
+        if is_remote(file_system) { mounts::find_named(point) } else { mounts::find_at(point) };
     mount.is_some_and(|mount| file_system == ANY || mount.file_system.starts_with(file_system))
 }
 
@@ -121,7 +126,7 @@ fn force(runner: &Runner, point: &Path) -> Result<(), LabError> {
         if let Err(error) = runner.run(&argv, FORCED_LIMIT) {
             why = error.to_string();
         }
-        if mounts::named(point).is_none() {
+        if mounts::find_named(point).is_none() {
             return Ok(());
         }
         processes::pause(PAUSE);
@@ -151,12 +156,12 @@ fn holders(point: &Path) -> Vec<String> {
 /// own that were killed while the servers were gone. A process that is closing its files while
 /// exiting is no longer visible, so there may be no user at all.
 fn only_waiting(point: &Path) -> bool {
-    mounts_on(point).is_empty() && processes::all_below_wait(point)
+    mounts_on(point).is_empty() && processes::all_users_wait(point)
 }
 
 /// Returns the mount points below this one.
 fn mounts_on(point: &Path) -> Vec<PathBuf> {
-    mounts::all()
+    mounts::list_mounts()
         .into_iter()
         .filter_map(|mount| {
             let inner = mount.mount_point;

@@ -40,7 +40,7 @@ impl Activity {
     }
 
     /// Returns the activity of a single disk or network.
-    pub fn of(name: &str, moved_bytes: u64) -> Self {
+    pub fn new(name: &str, moved_bytes: u64) -> Self {
         Self { moved_bytes: BTreeMap::from([(name.to_owned(), moved_bytes)]) }
     }
 

@@ -28,10 +28,10 @@ pub struct HostTime {
 impl HostTime {
     /// Reads the counters. Returns `None` if the kernel doesn't report them.
     pub fn read() -> Option<Self> {
-        Some(Self::of(&KernelStats::current().ok()?))
+        Some(Self::from_kernel(&KernelStats::current().ok()?))
     }
 
-    fn of(kernel: &KernelStats) -> Self {
+    fn from_kernel(kernel: &KernelStats) -> Self {
         let mut time = Self { busy_ns: 0, all_ns: 0 };
         for (state, ns) in times_by_state(&kernel.total) {
             time.all_ns += ns;
@@ -60,10 +60,10 @@ impl StorageWork {
     pub fn read() -> Option<Self> {
         let memory = fs::read_to_string("/proc/meminfo").ok()?;
         let pressure = fs::read_to_string("/proc/pressure/io").unwrap_or_default();
-        Self::of(&memory, &pressure)
+        Self::parse(&memory, &pressure)
     }
 
-    fn of(memory: &str, pressure: &str) -> Option<Self> {
+    fn parse(memory: &str, pressure: &str) -> Option<Self> {
         let dirty = meminfo_bytes(memory, "Dirty:")?;
         let unwritten_bytes = dirty + meminfo_bytes(memory, "Writeback:").unwrap_or(0);
         let mut work = Self { unwritten_bytes, ..Self::default() };
@@ -112,7 +112,7 @@ mod tests {
         let stat = |cpu: &str| {
             let text = format!("{cpu}\ncpu0 1 2 3 4\nctxt 1\nbtime 1\nprocesses 1\n");
             let system = procfs::current_system_info();
-            Some(HostTime::of(&KernelStats::from_buf_read(text.as_bytes(), system).ok()?))
+            Some(HostTime::from_kernel(&KernelStats::from_buf_read(text.as_bytes(), system).ok()?))
         };
         let second_ns = 1_000_000_000;
         // In hundredths of a second: user nice system idle iowait irq softirq steal.
@@ -128,12 +128,12 @@ mod tests {
         let memory = "MemTotal: 2 kB\nDirty:             20 kB\nWriteback:          4 kB\n";
         let pressure = "some avg10=2.12 avg60=0.91 avg300=2.00 total=1188\n\
                         full avg10=0.05 avg60=0.21 avg300=1.10 total=400\n";
-        let found = StorageWork::of(memory, pressure);
+        let found = StorageWork::parse(memory, pressure);
         let expected =
             StorageWork { unwritten_bytes: 24 << 10, stalled_percent: 2.12, stalled_us: 1_188 };
         assert_eq!(found, Some(expected));
-        assert_eq!(StorageWork::of(memory, "").unwrap().stalled_us, 0);
-        assert_eq!(StorageWork::of("MemTotal: 2 kB\n", pressure), None);
+        assert_eq!(StorageWork::parse(memory, "").unwrap().stalled_us, 0);
+        assert_eq!(StorageWork::parse("MemTotal: 2 kB\n", pressure), None);
         assert!(StorageWork::read().is_some());
     }
 

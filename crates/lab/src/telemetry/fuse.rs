@@ -27,7 +27,7 @@ pub struct FuseServers {
 
 /// The FUSE mounts that a process serves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Serves {
+enum FuseService {
     /// Nothing, or only other mounts.
     Nothing,
     /// Some mount, but the kernel doesn't report which one.
@@ -68,9 +68,9 @@ impl FuseServers {
         // Ignore processes that exit in the meantime.
         for process in processes.flatten() {
             let found = match served_by(&process, connection) {
-                Ok(Serves::Mount) => &mut certain,
-                Ok(Serves::Unknown) => &mut possible,
-                Ok(Serves::Nothing) => continue,
+                Ok(FuseService::Mount) => &mut certain,
+                Ok(FuseService::Unknown) => &mut possible,
+                Ok(FuseService::Nothing) => continue,
                 Err(_) => {
                     sees_all &= !process.is_alive();
                     continue;
@@ -108,8 +108,8 @@ impl FuseServers {
 }
 
 /// Returns the mounts that a process serves.
-fn served_by(process: &Process, connection: Option<u64>) -> ProcResult<Serves> {
-    let mut serves = Serves::Nothing;
+fn served_by(process: &Process, connection: Option<u64>) -> ProcResult<FuseService> {
+    let mut serves = FuseService::Nothing;
     for fd in process.fd()?.flatten() {
         let FDTarget::Path(path) = &fd.target else { continue };
         if path != Path::new(DEVICE) {
@@ -122,12 +122,12 @@ fn served_by(process: &Process, connection: Option<u64>) -> ProcResult<Serves> {
 }
 
 /// Returns the mount served through an open `/dev/fuse`, given its `fdinfo`.
-fn served_through(fdinfo: &str, connection: Option<u64>) -> Serves {
+fn served_through(fdinfo: &str, connection: Option<u64>) -> FuseService {
     let named = fdinfo.lines().find_map(|line| line.strip_prefix("fuse_connection:"));
     match named.map(|number| number.trim().parse::<u64>().ok()) {
-        None => Serves::Unknown,
-        Some(number) if number.is_some() && number == connection => Serves::Mount,
-        Some(_) => Serves::Nothing,
+        None => FuseService::Unknown,
+        Some(number) if number.is_some() && number == connection => FuseService::Mount,
+        Some(_) => FuseService::Nothing,
     }
 }
 
@@ -194,9 +194,9 @@ mod tests {
         assert_eq!((number, connection_of("8:1")), (Some(53), Some(8 << 20 | 1)));
         let old = "pos:\t0\nflags:\t02\n";
         let serves = |line: &str| served_through(&format!("{old}{line}"), number);
-        assert!(serves("") == Serves::Unknown);
-        assert!(serves("fuse_connection:\t53\n") == Serves::Mount);
-        assert!(serves("fuse_connection:\t54\n") == Serves::Nothing);
+        assert!(serves("") == FuseService::Unknown);
+        assert!(serves("fuse_connection:\t53\n") == FuseService::Mount);
+        assert!(serves("fuse_connection:\t54\n") == FuseService::Nothing);
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         if let Ok(device) = fs::File::open(DEVICE) {
             // It doesn't serve a mount yet, which newer kernels report.
             let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", device.as_raw_fd()));
-            let is_unknown = served_through(&info.unwrap(), None) == Serves::Unknown;
+            let is_unknown = served_through(&info.unwrap(), None) == FuseService::Unknown;
             assert_eq!(has_own(&FuseServers::find("0:1")), is_unknown);
             drop(device);
         }

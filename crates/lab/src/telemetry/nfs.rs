@@ -34,7 +34,7 @@ pub(super) fn read_mounts(readings: &mut Readings, text: &str) {
         return;
     }
     read_transports(readings, text);
-    for mount in mountstats::of(text) {
+    for mount in mountstats::parse_mounts(text) {
         if mount.has_layouts() {
             readings.gauge(format!("nfs.{}.pnfs", mount.point), 1);
         }
@@ -85,7 +85,7 @@ fn read_mount(readings: &mut Readings, point: &str, statistics: &MountNFSStatist
 
 /// Reads the connections of each mount and their counters, which the procfs crate leaves out.
 fn read_transports(readings: &mut Readings, text: &str) {
-    for mount in mountstats::of(text) {
+    for mount in mountstats::parse_mounts(text) {
         let mut connections = 0;
         let mut sums = [0_u64; 3];
         for (name, line) in &mount.lines {

@@ -44,10 +44,10 @@ impl HostTimes {
     /// Reads the counters of some CPUs, chosen by their numbers. Returns `None` if the kernel
     /// doesn't report them.
     pub fn read_of(is_counted: &dyn Fn(usize) -> bool) -> Option<Self> {
-        Some(Self::of(&KernelStats::current().ok()?, is_counted))
+        Some(Self::from_kernel(&KernelStats::current().ok()?, is_counted))
     }
 
-    fn of(kernel: &KernelStats, is_allowed: &dyn Fn(usize) -> bool) -> Self {
+    fn from_kernel(kernel: &KernelStats, is_allowed: &dyn Fn(usize) -> bool) -> Self {
         let mut times = Self::default();
         for (number, processor) in kernel.cpu_time.iter().enumerate() {
             if is_allowed(number) {
@@ -137,7 +137,7 @@ impl ProcessTable {
             if let Ok(stat) = process.stat() {
                 table.insert(
                     pid,
-                    ProcessTimes { io_bytes: io_bytes(&process), ..ProcessTimes::of(&stat) },
+                    ProcessTimes { io_bytes: io_bytes(&process), ..ProcessTimes::from_stat(&stat) },
                 );
             }
         }
@@ -245,7 +245,7 @@ impl ProcessTable {
 }
 
 impl ProcessTimes {
-    fn of(stat: &Stat) -> Self {
+    fn from_stat(stat: &Stat) -> Self {
         let tick_ns = 1_000_000_000 / procfs::ticks_per_second();
         let flags = StatFlags::from_bits_truncate(stat.flags);
         Self {
@@ -304,7 +304,7 @@ pub fn used_ns(pids: &[u32]) -> u64 {
     let mut used_ns = 0_u64;
     for pid in pids {
         if let Ok(stat) = Process::new(pid.cast_signed()).and_then(|process| process.stat()) {
-            used_ns = used_ns.saturating_add(ProcessTimes::of(&stat).own_ns);
+            used_ns = used_ns.saturating_add(ProcessTimes::from_stat(&stat).own_ns);
         }
     }
     used_ns
@@ -318,7 +318,9 @@ pub fn is_of_system(pid: u32) -> bool {
 
 /// Returns the CPU time of this process's reaped children and their descendants.
 pub fn children_ns() -> u64 {
-    Process::myself().and_then(|own| own.stat()).map_or(0, |stat| ProcessTimes::of(&stat).reaped_ns)
+    Process::myself()
+        .and_then(|own| own.stat())
+        .map_or(0, |stat| ProcessTimes::from_stat(&stat).reaped_ns)
 }
 
 /// Returns how long the threads of the given processes have been waiting for a CPU while runnable,
@@ -470,7 +472,7 @@ mod tests {
 
     fn stat_of(line: &str) -> (u32, ProcessTimes) {
         let stat = Stat::from_read(line.as_bytes()).unwrap();
-        (stat.pid.cast_unsigned(), ProcessTimes::of(&stat))
+        (stat.pid.cast_unsigned(), ProcessTimes::from_stat(&stat))
     }
 
     /// Returns a process as printed by the kernel, with times in hundredths of a second.
@@ -493,7 +495,9 @@ mod tests {
                     cpu1 0 0 0 100 0 0 0 0 0 0\nctxt 1\nbtime 1\nprocesses 1\n";
         let system = procfs::current_system_info();
         let kernel = KernelStats::from_buf_read(text.as_bytes(), system).unwrap();
-        let on = |allowed: &[usize]| HostTimes::of(&kernel, &|number| allowed.contains(&number));
+        let on = |allowed: &[usize]| {
+            HostTimes::from_kernel(&kernel, &|number| allowed.contains(&number))
+        };
         let first =
             HostTimes { busy_ns: 3 * SECOND, stolen_ns: SECOND / 2, idle_ns: 0, processors: 1 };
         assert_eq!(on(&[0]), first);

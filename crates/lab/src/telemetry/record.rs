@@ -69,6 +69,6 @@ mod tests {
         let telemetry = record.into_telemetry("h");
         let names: Vec<&str> = telemetry.metrics.iter().map(|m| m.name.as_str()).collect();
         assert_eq!(names, ["gauge", "moving"]);
-        assert_eq!((telemetry.risen("moving"), telemetry.times_ns), (3, vec![0, 1, 2]));
+        assert_eq!((telemetry.increase("moving"), telemetry.times_ns), (3, vec![0, 1, 2]));
     }
 }

@@ -22,10 +22,10 @@ const CLIENT: &str = "system.client_cpu_ns";
 
 /// The processes of systems on this host.
 #[derive(Default)]
-pub(super) struct Processes(Vec<OfSystem>);
+pub(super) struct Processes(Vec<SystemProcess>);
 
 /// A process and the CPU time it had used at the last reading.
-struct OfSystem {
+struct SystemProcess {
     metric: &'static str,
     process: Process,
     ticks: u64,
@@ -61,7 +61,7 @@ impl Processes {
 }
 
 /// Finds the processes whose mark is a folder below `folder`, and the kernel's server.
-fn find_in(folder: &str) -> Vec<OfSystem> {
+fn find_in(folder: &str) -> Vec<SystemProcess> {
     let mut found = Vec::new();
     for pid in processes::numbers() {
         let Ok(process) = Process::new(pid.cast_signed()) else { continue };
@@ -72,7 +72,7 @@ fn find_in(folder: &str) -> Vec<OfSystem> {
             None if is_kernel_server(&process) => SERVER,
             None => continue,
         };
-        found.push(OfSystem { metric, process, ticks: 0 });
+        found.push(SystemProcess { metric, process, ticks: 0 });
     }
     found
 }

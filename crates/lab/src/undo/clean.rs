@@ -22,7 +22,7 @@ const JOURNAL_KEPT: Duration = Duration::from_secs(3_600);
 
 /// A change that was found in the log.
 #[derive(Debug)]
-pub struct Cleaned {
+pub struct CleanedChange {
     /// The campaign that made the change.
     pub campaign: String,
     /// Description of the change.
@@ -40,7 +40,7 @@ pub struct Cleaned {
 ///
 /// # Errors
 /// If the log cannot be read, or another dfsbench is active.
-pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
+pub fn clean(state_dir: &Path) -> Result<Vec<CleanedChange>, LabError> {
     restore_logged(state_dir, Unrestorable::Kept)
 }
 
@@ -48,7 +48,7 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
 ///
 /// # Errors
 /// If another dfsbench is active, or the log cannot be written.
-pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
+pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<CleanedChange>, LabError> {
     let mut cleaned: Vec<_> = UndoLog::drop_unreadable(state_dir, PATIENCE)?
         .into_iter()
         .map(|line| Cleaned {
@@ -69,7 +69,10 @@ enum Unrestorable {
     Forgotten,
 }
 
-fn restore_logged(state_dir: &Path, unrestorable: Unrestorable) -> Result<Vec<Cleaned>, LabError> {
+fn restore_logged(
+    state_dir: &Path,
+    unrestorable: Unrestorable,
+) -> Result<Vec<CleanedChange>, LabError> {
     let mut log = UndoLog::open(state_dir, PATIENCE)?;
     let mut runner = Runner::with_lock(log.lock()?);
     let boot = boot_id();
@@ -91,7 +94,7 @@ fn restore_logged(state_dir: &Path, unrestorable: Unrestorable) -> Result<Vec<Cl
                 outcome = Ok(());
             }
         }
-        cleaned.push(Cleaned { campaign: entry.campaign, what: entry.what, outcome, stays });
+        cleaned.push(CleanedChange { campaign: entry.campaign, what: entry.what, outcome, stays });
     }
     remove_old_journals(state_dir);
     Ok(cleaned)

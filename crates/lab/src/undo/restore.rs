@@ -62,7 +62,7 @@ pub(crate) fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> 
         Undo::Write { path, text } => write(runner, path, text),
         Undo::Mtu { interface, bytes } => interfaces::restore_mtu(runner, interface, *bytes),
         Undo::Shape { interface } => interfaces::remove_rules(runner, interface),
-        Undo::Unmount { point, file_system } => unmount::at(runner, point, file_system),
+        Undo::Unmount { point, file_system } => unmount::unmount_point(runner, point, file_system),
         Undo::Folder { path } => remove_folder(runner, path),
         Undo::Tree { path } => remove_tree(runner, path),
         Undo::File { path } => remove_file(runner, path),

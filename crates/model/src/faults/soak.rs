@@ -3,7 +3,7 @@
 //! A soak consists of segments, each a trial of its own: a mix at a steady load that stamps and
 //! journals every block, followed by a pass that reads everything back. [`Soak`] is the request,
 //! [`FaultEvent`] a fault that was injected, [`IntervalStats`] the statistics of one interval, and
-//! [`Kept`] the state of the data.
+//! [`DataCheck`] the state of the data.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ words! {
 
 impl FaultKind {
     /// Returns true if the fault lasts until it is reverted; the others are instantaneous.
-    pub const fn lasts(self) -> bool {
+    pub const fn is_lasting(self) -> bool {
         !matches!(self, Self::ServerRestart | Self::ClientKill)
     }
 }
@@ -260,7 +260,7 @@ pub(crate) const FINDINGS_MAX: usize = 16;
 /// The verified state of a soak's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Kept {
+pub struct DataCheck {
     /// Blocks in the acknowledgement journal.
     pub blocks: u64,
     /// Blocks written since they were created.
@@ -277,7 +277,7 @@ pub struct Kept {
     pub findings: Vec<Finding>,
 }
 
-impl Kept {
+impl DataCheck {
     /// Adds the state of other blocks.
     pub fn add(&mut self, other: &Self) {
         self.blocks = self.blocks.saturating_add(other.blocks);
@@ -347,10 +347,13 @@ mod tests {
             acknowledged: 1,
         };
         let lost = (0..40).map(|at| finding(BlockState::Lost, at)).collect();
-        let many = Kept { lost: 40, findings: lost, ..Kept::default() };
-        let torn =
-            Kept { torn: 1, findings: vec![finding(BlockState::Torn, 7)], ..Kept::default() };
-        let mut all = Kept::default();
+        let many = DataCheck { lost: 40, findings: lost, ..DataCheck::default() };
+        let torn = DataCheck {
+            torn: 1,
+            findings: vec![finding(BlockState::Torn, 7)],
+            ..DataCheck::default()
+        };
+        let mut all = DataCheck::default();
         all.add(&many);
         all.add(&torn);
         assert_eq!((all.lost, all.torn, all.findings.len()), (40, 1, FINDINGS_MAX + 1));

@@ -60,7 +60,7 @@ impl Verdict {
     }
 
     /// Returns the verdict for a set of caveats, which is as bad as the worst of them.
-    pub fn of<'a>(caveats: impl IntoIterator<Item = &'a Caveat>) -> Self {
+    pub fn from_caveats<'a>(caveats: impl IntoIterator<Item = &'a Caveat>) -> Self {
         match caveats.into_iter().map(|caveat| caveat.code.severity()).max() {
             Some(Severity::Invalid) => Self::Invalid,
             Some(Severity::Degraded) => Self::Degraded,
@@ -384,10 +384,10 @@ mod tests {
         let note = CaveatCode::SharedHost.because("");
         let degrading = CaveatCode::Cached.because("");
         let broken = CaveatCode::Accounting.because("");
-        assert_eq!(Verdict::of([]), Verdict::Valid);
-        assert_eq!(Verdict::of([&note]), Verdict::Valid);
-        assert_eq!(Verdict::of([&note, &degrading]), Verdict::Degraded);
-        assert_eq!(Verdict::of([&broken, &degrading]), Verdict::Invalid);
+        assert_eq!(Verdict::from_caveats([]), Verdict::Valid);
+        assert_eq!(Verdict::from_caveats([&note]), Verdict::Valid);
+        assert_eq!(Verdict::from_caveats([&note, &degrading]), Verdict::Degraded);
+        assert_eq!(Verdict::from_caveats([&broken, &degrading]), Verdict::Invalid);
     }
 
     #[test]

@@ -266,7 +266,7 @@ mod tests {
         }
         let recipe =
             Recipe { name: name.into(), copies: copies.into(), access, ..Recipe::default() };
-        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        let mut lab = LabSpec::new(Host::local("s"), Host::local("c"));
         lab.own_client = !by_fuse;
         lab.system = Some(Box::new(System { source: name.into(), recipe, ..System::default() }));
         let (target, backend) = if by_fuse {

@@ -59,7 +59,7 @@ impl Layer {
 
 /// A layer of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
+pub struct PlacedLayer {
     pub layer: Layer,
     /// The target in the plan on which it is measured.
     pub target: String,
@@ -77,7 +77,7 @@ pub struct Missing {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
     /// Layers from the bottom up; the last one is the data path under test.
-    pub layers: Vec<Placed>,
+    pub layers: Vec<PlacedLayer>,
     /// Layers that could not be measured.
     pub missing: Vec<Missing>,
     /// The server under test is on a different host than the peer of the layers below, so

@@ -108,7 +108,7 @@ pub struct ClientTimes {
 
 impl ClientTimes {
     /// Converts a histogram to the coarser buckets, as if each time had been recorded in them.
-    pub fn of(histogram: &Histogram) -> Self {
+    pub fn from_histogram(histogram: &Histogram) -> Self {
         let mut counts: Vec<(u16, u32)> = Vec::new();
         for (time_ns, count) in histogram.buckets() {
             let bucket = bucket_of::<SUB_BITS>(time_ns.min(TIME_NS_MAX)) as u16;
@@ -268,7 +268,8 @@ mod tests {
             for time_ns in &times {
                 histogram.record(*time_ns);
             }
-            prop_assert_eq!(ClientTimes::of(&histogram), record(&times).finish(0).times);
+            let converted = ClientTimes::from_histogram(&histogram);
+            prop_assert_eq!(converted, record(&times).finish(0).times);
         }
 
         #[test]

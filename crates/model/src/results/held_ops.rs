@@ -104,7 +104,7 @@ impl HeldOps {
     }
 
     /// Returns true if the delays affect the result.
-    pub fn matters(&self) -> bool {
+    pub fn affects_result(&self) -> bool {
         self.share() > Self::SHARE_MAX
     }
 

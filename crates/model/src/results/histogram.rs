@@ -58,7 +58,7 @@ impl Default for Histogram {
 impl PartialEq for Histogram {
     fn eq(&self, other: &Self) -> bool {
         let sums = |h: &Self| (h.count, h.sum, h.min, h.max);
-        sums(self) == sums(other) && self.occupied().eq(other.occupied())
+        sums(self) == sums(other) && self.non_empty_buckets().eq(other.non_empty_buckets())
     }
 }
 
@@ -114,11 +114,11 @@ impl Histogram {
     /// Adds the counts of another histogram, as if every value had been recorded here.
     pub fn merge(&mut self, other: &Self) {
         // Allocate everything at once; growing bucket by bucket would copy the counts each time.
-        let mut buckets = other.occupied().map(|(bucket, _)| bucket);
+        let mut buckets = other.non_empty_buckets().map(|(bucket, _)| bucket);
         if let Some(lowest) = buckets.next() {
             self.make_room(lowest, buckets.last().unwrap_or(lowest));
         }
-        for (bucket, count) in other.occupied() {
+        for (bucket, count) in other.non_empty_buckets() {
             // Another host may send arbitrary counts, so saturate.
             let sum = self.bucket_mut(bucket);
             *sum = sum.saturating_add(count);
@@ -144,7 +144,7 @@ impl Histogram {
         if pace_ns == 0 {
             return all;
         }
-        for (bucket, times) in self.occupied() {
+        for (bucket, times) in self.non_empty_buckets() {
             let value_ns = middle_of::<SUB_BITS>(bucket).clamp(self.min, self.max);
             all.record_series(value_ns, pace_ns, times);
         }
@@ -213,7 +213,7 @@ impl Histogram {
         let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         // The first bucket at which the running count reaches the rank contains the value.
         let mut seen = 0_u64;
-        for (bucket, count) in self.occupied() {
+        for (bucket, count) in self.non_empty_buckets() {
             seen = seen.saturating_add(count);
             if seen >= rank {
                 return middle_of::<SUB_BITS>(bucket).clamp(self.min, self.max);
@@ -228,7 +228,7 @@ impl Histogram {
         put_varint(&mut out, u128::from(self.min()));
         put_varint(&mut out, u128::from(self.max));
         put_varint(&mut out, self.sum);
-        put_pairs(&mut out, self.occupied());
+        put_pairs(&mut out, self.non_empty_buckets());
         out
     }
 
@@ -267,19 +267,19 @@ impl Histogram {
 
     /// Returns the non-empty buckets as (lowest value, count), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.occupied().map(|(bucket, count)| (lowest_of::<SUB_BITS>(bucket), count))
+        self.non_empty_buckets().map(|(bucket, count)| (lowest_of::<SUB_BITS>(bucket), count))
     }
 
     /// Returns a copy that takes as little memory as possible, until something is recorded into it.
     #[must_use]
     pub fn packed(&self) -> Self {
         let mut packed = Vec::new();
-        put_pairs(&mut packed, self.occupied());
+        put_pairs(&mut packed, self.non_empty_buckets());
         Self { first: 0, counts: Box::default(), packed: packed.into_boxed_slice(), ..*self }
     }
 
     /// Returns the non-empty buckets by number.
-    fn occupied(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+    fn non_empty_buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let counted = counted.map(|(place, count)| (self.first + place, *count));
         counted.chain(unpacked(&self.packed))

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::faults::interference::Interference;
-use crate::faults::soak::{Kept, Recovery};
+use crate::faults::soak::{DataCheck, Recovery};
 use crate::runs::op::OpKind;
 use crate::runs::sampling::{ProcessorWait, Stalls, Work};
 
@@ -15,7 +15,7 @@ use crate::runs::sampling::{ProcessorWait, Stalls, Work};
 #[serde(default)]
 pub struct Scope {
     /// The offered load of an open loop.
-    pub offered: Option<Offered>,
+    pub offered: Option<OfferedLoad>,
     /// The actual working set; `None` if no file was accessed by number.
     pub working_set: Option<WorkingSet>,
     /// Work before the measurement, by kind. It is in no result but visible at the target.
@@ -29,7 +29,7 @@ pub struct Scope {
     /// How long the workers waited for a CPU; `None` if the kernel doesn't report it.
     pub processor_wait: Option<ProcessorWait>,
     /// State of a soak's data after verification.
-    pub kept: Option<Kept>,
+    pub kept: Option<DataCheck>,
     /// Recovery work of a client during a soak, beyond the requested ops.
     pub recovery: Option<Recovery>,
     /// Maximum number of ops in flight over all workers; 0 if unknown.
@@ -56,7 +56,7 @@ impl Scope {
 /// The offered load of an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Offered {
+pub struct OfferedLoad {
     /// The requested rate, in ops per second.
     pub rate_per_s: u64,
     /// Ops scheduled in the measured window, over all workers.
@@ -75,7 +75,7 @@ pub struct Offered {
     pub carried_over_ops: u64,
 }
 
-impl Offered {
+impl OfferedLoad {
     /// Returns the load actually offered, in ops per second. With random arrivals, it never matches
     /// the request exactly.
     pub fn ops_per_s(&self) -> f64 {

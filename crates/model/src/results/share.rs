@@ -34,7 +34,7 @@ impl Share {
 
     /// Returns the share of agent `index` out of `agents`. If the workers cannot be divided evenly,
     /// the first agents get one more.
-    pub const fn of(index: u32, agents: u32, workers: u32) -> Self {
+    pub const fn for_agent(index: u32, agents: u32, workers: u32) -> Self {
         let agents = if agents == 0 { 1 } else { agents };
         let each = workers / agents;
         let more = workers % agents;
@@ -148,10 +148,10 @@ mod tests {
 
     #[test]
     fn distributes_workers_evenly() {
-        let shares: Vec<_> = (0..3).map(|index| Share::of(index, 3, 8).workers()).collect();
+        let shares: Vec<_> = (0..3).map(|index| Share::for_agent(index, 3, 8).workers()).collect();
         assert_eq!(shares, [0..3, 3..6, 6..8]);
-        assert_eq!(Share::of(0, 1, 8), Share::whole(8));
-        assert_eq!(Share::of(3, 4, 8), Share { first: 6, count: 2 });
+        assert_eq!(Share::for_agent(0, 1, 8), Share::whole(8));
+        assert_eq!(Share::for_agent(3, 4, 8), Share { first: 6, count: 2 });
     }
 
     proptest! {
@@ -161,7 +161,8 @@ mod tests {
             agents in 1_u32..6,
             end in 0_u32..200,
         ) {
-            let shares: Vec<_> = (0..agents).map(|i| Share::of(i, agents, workers)).collect();
+            let shares: Vec<_> =
+                (0..agents).map(|i| Share::for_agent(i, agents, workers)).collect();
             for number in 0..end {
                 prop_assert_eq!(shares.iter().filter(|s| s.owns(number, workers)).count(), 1);
             }

@@ -55,7 +55,7 @@ impl Metric {
     /// Returns the increase of a counter from the first reading to the last.
     ///
     /// A counter that is reset, for example by a new mount, continues from zero.
-    pub fn risen(&self) -> u64 {
+    pub fn increase(&self) -> u64 {
         let mut risen = 0;
         for pair in self.values.windows(2) {
             // A counter that decreased was reset, so its value is the increase since then.
@@ -72,8 +72,8 @@ impl Telemetry {
     }
 
     /// Returns the increase of a counter, or 0 if it didn't change and is therefore missing.
-    pub fn risen(&self, name: &str) -> u64 {
-        self.metric(name).map_or(0, |metric| metric.risen())
+    pub fn increase(&self, name: &str) -> u64 {
+        self.metric(name).map_or(0, |metric| metric.increase())
     }
 
     /// Returns the time from the first reading to the last, in nanoseconds.
@@ -93,11 +93,14 @@ mod tests {
             kind: MetricKind::Counter,
             values: values.to_vec(),
         };
-        assert_eq!(metric(&[5, 7, 9]).risen(), 4);
-        assert_eq!(metric(&[100, 3, 4]).risen(), 4);
-        assert_eq!((metric(&[5]).risen(), metric(&[]).risen()), (0, 0));
+        assert_eq!(metric(&[5, 7, 9]).increase(), 4);
+        assert_eq!(metric(&[100, 3, 4]).increase(), 4);
+        assert_eq!((metric(&[5]).increase(), metric(&[]).increase()), (0, 0));
         let telemetry = Telemetry { metrics: vec![metric(&[1, 2])], ..Telemetry::default() };
-        assert_eq!((telemetry.risen("n"), telemetry.risen("none"), telemetry.span_ns()), (1, 0, 0));
+        assert_eq!(
+            (telemetry.increase("n"), telemetry.increase("none"), telemetry.span_ns()),
+            (1, 0, 0)
+        );
     }
 }
 

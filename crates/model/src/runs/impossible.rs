@@ -365,7 +365,7 @@ mod tests {
             let mut spec = run(Workload::Stream, 0);
             spec.backend = BackendKind::Posix;
             spec.target = Target::Directory { path: "/m".into() };
-            let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+            let mut lab = LabSpec::new(Host::local("s"), Host::local("c"));
             change(&mut lab);
             spec.lab = Some(Box::new(lab));
             spec.impossible()

@@ -2,7 +2,7 @@
 //!
 //! A [`Placement`] lists the client hosts of a run in order, with one agent each. The sequence of
 //! ops depends on a worker's number among all workers, not on its host. A host that runs several
-//! agents is listed several times; see [`Host::further`].
+//! agents is listed several times; see [`Host::for_agent`].
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ impl Host {
 
     /// Returns the same host for its agent `number`, counted from 2 on.
     #[must_use]
-    pub fn further(&self, number: u32) -> Self {
+    pub fn for_agent(&self, number: u32) -> Self {
         Self { name: format!("{}{}{number}", self.name, Self::FURTHER), ..self.clone() }
     }
 
@@ -78,19 +78,19 @@ mod tests {
     fn prefers_named_client_hosts() {
         let mut run = RunBuilder::new(Workload::Stream).workers(3).build();
         assert_eq!((run.client_hosts(), run.agents(), run.all_workers()), (&[][..], 1, 3));
-        let lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        let lab = LabSpec::new(Host::local("s"), Host::local("c"));
         run.lab = Some(Box::new(lab));
-        assert_eq!(run.client_hosts(), [Host::here("c")]);
-        run.placement.hosts = vec![Host::here("c"), Host::here("d")];
+        assert_eq!(run.client_hosts(), [Host::local("c")]);
+        run.placement.hosts = vec![Host::local("c"), Host::local("d")];
         assert_eq!((run.client_hosts().len(), run.agents(), run.all_workers()), (2, 2, 6));
         assert_eq!((run.for_agents().all_workers(), run.clients()), (6, 6));
     }
 
     #[test]
     fn names_several_clients_on_host() {
-        let host = Host { address: Some("10.0.0.1".into()), ..Host::here("c.1") };
-        let third = host.further(3);
-        assert_eq!((third.name.as_str(), third.reached_at()), ("c.1:3", Some("10.0.0.1")));
+        let host = Host { address: Some("10.0.0.1".into()), ..Host::local("c.1") };
+        let third = host.for_agent(3);
+        assert_eq!((third.name.as_str(), third.reachable_address()), ("c.1:3", Some("10.0.0.1")));
         assert_eq!((third.name_and_slot(), host.name_and_slot()), (("c.1", 3), ("c.1", 1)));
     }
 }

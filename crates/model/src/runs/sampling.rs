@@ -111,7 +111,7 @@ impl ProcessorWait {
     }
 
     /// Returns the share of time in which a quota throttled the workers, 0 to 1.
-    pub fn held_share(self) -> f64 {
+    pub fn throttled_share(self) -> f64 {
         self.held_ns as f64 / self.of_ns.max(1) as f64
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     fn computes_wait_share() {
         let wait = ProcessorWait { waited_ns: 250, held_ns: 200, of_ns: 1_000 };
         assert!((wait.share() - 0.25).abs() < 1e-12);
-        assert!((wait.held_share() - 0.2).abs() < 1e-12);
+        assert!((wait.throttled_share() - 0.2).abs() < 1e-12);
         assert!(ProcessorWait::default().share().abs() < 1e-12);
     }
 }

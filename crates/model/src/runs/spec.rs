@@ -240,7 +240,7 @@ impl RunSpec {
 
     /// Returns true if some workers have no file of their own in a pass and are idle by design,
     /// like bonnie's seekers in its other passes.
-    pub fn stands_idle(&self, pass: Pass) -> bool {
+    pub fn has_idle_workers(&self, pass: Pass) -> bool {
         // bonnie has one file and several seekers, so its sequential passes only have work for one
         // worker.
         let owns = self.layout.sharing == Sharing::Own;

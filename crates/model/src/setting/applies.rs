@@ -13,7 +13,7 @@ use crate::targets::target::{Ability, BackendKind};
 
 /// With a synchronous backend, a worker has one op in flight, so there is no depth to choose.
 pub(super) fn is_asynchronous(run: &RunSpec) -> bool {
-    run.backend.can(Ability::QueueOps)
+    run.backend.has_ability(Ability::QueueOps)
 }
 
 pub(super) fn is_posix(run: &RunSpec) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn is_posix(run: &RunSpec) -> bool {
 }
 
 pub(super) fn makes_system_calls(run: &RunSpec) -> bool {
-    run.backend.can(Ability::MakeSystemCalls)
+    run.backend.has_ability(Ability::MakeSystemCalls)
 }
 
 /// On hosts that we set up, `invalidation` determines what is dropped before a pass reads.

@@ -1,7 +1,7 @@
 //! Accessors of settings: where a value is stored in a run, and how it is read and written there.
 //!
-//! [`Place`] is a pair of accessors, made by the macros `run`, `nfs` and `lab` from the path of a
-//! field. [`Field`] is the common interface of all such fields. Data files and small files share
+//! [`FieldAccess`] is a pair of accessors, made by the macros `run`, `nfs` and `lab` from the path
+//! of a field. [`Field`] is the common interface of all such fields. Data files and small files share
 //! their fields, because a run has only one of them.
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use crate::targets::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, Xpr
 
 /// Accessors of the field that stores a setting, by the part of a run that it belongs to.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum FieldAccess {
     /// A field of the run itself.
     Run(fn(&RunSpec) -> &dyn Field, fn(&mut RunSpec) -> &mut dyn Field),
     /// A field of how NFS is spoken, by our client or by a kernel that mounts.
@@ -28,17 +28,17 @@ pub(super) enum Place {
 
 /// Names a field of [`RunSpec`].
 macro_rules! run {
-    ($($field:ident).+) => { Place::Run(|run| &run.$($field).+, |run| &mut run.$($field).+) };
+    ($($field:ident).+) => { FieldAccess::Run(|run| &run.$($field).+, |run| &mut run.$($field).+) };
 }
 
 /// Names a field of [`NfsSettings`].
 macro_rules! nfs {
-    ($($field:ident).+) => { Place::Nfs(|nfs| &nfs.$($field).+, |nfs| &mut nfs.$($field).+) };
+    ($($field:ident).+) => { FieldAccess::Nfs(|nfs| &nfs.$($field).+, |nfs| &mut nfs.$($field).+) };
 }
 
 /// Names a field of [`LabSpec`].
 macro_rules! lab {
-    ($($field:ident).+) => { Place::Lab(|lab| &lab.$($field).+, |lab| &mut lab.$($field).+) };
+    ($($field:ident).+) => { FieldAccess::Lab(|lab| &lab.$($field).+, |lab| &mut lab.$($field).+) };
 }
 
 pub(super) use {lab, nfs, run};

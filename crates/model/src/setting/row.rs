@@ -3,7 +3,7 @@
 //! The constructors are named after the kind of value; each further method states one deviation
 //! from the default [`Row`]. Everything is evaluated at compile time.
 
-use super::field::Place;
+use super::field::FieldAccess;
 use super::{Family, Kind, Range, Value};
 use crate::runs::spec::RunSpec;
 use crate::runs::workload::{SettingGroup, Workload};
@@ -16,7 +16,7 @@ pub(super) struct Row {
     pub family: Family,
     /// Unit of a number; empty if it has none.
     pub unit: &'static str,
-    pub place: Place,
+    pub place: FieldAccess,
     /// Legal values of a [`Kind::Word`].
     pub words: &'static [&'static str],
     /// Legal values of a number.
@@ -26,7 +26,7 @@ pub(super) struct Row {
     /// The separator between the items of a [`Kind::Words`].
     pub separator: char,
     /// The default, if it differs from the initial value of the field.
-    pub default: Option<Stated>,
+    pub default: Option<FixedDefault>,
     /// Describes a default that depends on other settings.
     pub default_rule: &'static str,
     pub workloads: &'static [Workload],
@@ -41,14 +41,14 @@ pub(super) struct Row {
 
 /// A default that depends on no other setting.
 #[derive(Clone, Copy)]
-pub(super) enum Stated {
+pub(super) enum FixedDefault {
     Number(u64),
     Flag(bool),
     Word(&'static str),
     Text(&'static str),
 }
 
-impl Stated {
+impl FixedDefault {
     pub(super) fn value(self) -> Value {
         match self {
             Self::Number(number) => Value::Number(number),
@@ -94,12 +94,12 @@ workloads_with! {
 }
 
 impl Row {
-    const fn new(key: &'static str, kind: Kind, unit: &'static str, place: Place) -> Self {
+    const fn new(key: &'static str, kind: Kind, unit: &'static str, place: FieldAccess) -> Self {
         let (family, workloads) = match place {
-            Place::Run(..) => (Family::Work, BUILT_IN),
-            Place::Nfs(..) => (Family::Nfs, BUILT_IN),
+            FieldAccess::Run(..) => (Family::Work, BUILT_IN),
+            FieldAccess::Nfs(..) => (Family::Nfs, BUILT_IN),
             // Hosts are set up regardless of the workload.
-            Place::Lab(..) => (Family::Lab, ALL),
+            FieldAccess::Lab(..) => (Family::Lab, ALL),
         };
         Self {
             key,
@@ -143,7 +143,7 @@ impl Row {
     }
 
     /// Sets the default.
-    pub(super) const fn default(self, level: Stated) -> Self {
+    pub(super) const fn default(self, level: FixedDefault) -> Self {
         Self { default: Some(level), ..self }
     }
 
@@ -178,7 +178,7 @@ impl Row {
 /// Defines the constructors of rows, each with the kind and the unit of its values.
 macro_rules! constructors {
     ($($name:ident $kind:ident $unit:literal;)+) => {
-        $(pub(super) const fn $name(key: &'static str, place: Place) -> Row {
+        $(pub(super) const fn $name(key: &'static str, place: FieldAccess) -> Row {
             Row::new(key, Kind::$kind, $unit, place)
         })+
     };
@@ -201,10 +201,14 @@ constructors! {
     words Words "";
 }
 
-pub(super) const fn percent(key: &'static str, place: Place) -> Row {
+pub(super) const fn percent(key: &'static str, place: FieldAccess) -> Row {
     share(key, place).range(0, 100, "it is a share, in percent")
 }
 
-pub(super) const fn word(key: &'static str, place: Place, words: &'static [&'static str]) -> Row {
+pub(super) const fn word(
+    key: &'static str,
+    place: FieldAccess,
+    words: &'static [&'static str],
+) -> Row {
     Row { words, ..Row::new(key, Kind::Word, "", place) }
 }

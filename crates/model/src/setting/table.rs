@@ -11,8 +11,8 @@
 
 use super::Family;
 use super::applies::*;
-use super::field::{Place, lab, nfs, run};
-use super::row::Stated::{Flag, Number, Text, Word};
+use super::field::{FieldAccess, lab, nfs, run};
+use super::row::FixedDefault::{Flag, Number, Text, Word};
 use super::row::*;
 use crate::runs::spec::Durability;
 use crate::runs::work::{Arrivals, Fill, Sharing};

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use self::host::{Host, bracketed, label_facts};
+pub use self::host::{Host, bracket_ipv6, label_facts};
 pub use self::storage::{FileSystem, Raid, Storage};
 pub use self::system::{SiteMount, System};
 pub use crate::systems::system::Invalidation;

@@ -98,7 +98,7 @@ impl Table {
     }
 
     /// Returns the error for a name that is not in the table.
-    fn unknown(&self, name: &str) -> OptionError {
+    fn unknown_option(&self, name: &str) -> OptionError {
         let of = self.of;
         let shown = shorten(name);
         match self.refused.iter().find(|(refused, _)| *refused == name) {
@@ -128,7 +128,7 @@ impl Table {
         }
         match error {
             Some(error) => Err(error),
-            None => Err(self.unknown(name)),
+            None => Err(self.unknown_option(name)),
         }
     }
 }
@@ -190,7 +190,7 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// Returns true if a text consists only of ASCII letters, digits and the given characters.
-fn is_made_of(text: &str, others: &str) -> bool {
+fn consists_of(text: &str, others: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
@@ -202,7 +202,7 @@ fn begins_with(text: &str, others: &str) -> bool {
 
 fn is_word(text: &str) -> bool {
     // `..` could escape the directory in which a program looks up the word.
-    begins_with(text, "") && is_made_of(text, "_.:+-") && text.len() <= 128 && !text.contains("..")
+    begins_with(text, "") && consists_of(text, "_.:+-") && text.len() <= 128 && !text.contains("..")
 }
 
 /// Escapes control characters and limits the length, for errors.

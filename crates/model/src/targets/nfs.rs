@@ -265,7 +265,7 @@ const fn sys() -> Sec {
 
 impl Identity {
     /// Returns a user with one group, using AUTH_SYS from any port.
-    pub const fn of(uid: u32, gid: u32) -> Self {
+    pub const fn new(uid: u32, gid: u32) -> Self {
         Self { sec: Sec::Sys, uid, gid, groups: Vec::new(), resvport: false }
     }
 }
@@ -279,7 +279,7 @@ impl NfsTarget {
             mount_port: None,
             family: None,
             path: path.into(),
-            identity: Identity::of(0, 0),
+            identity: Identity::new(0, 0),
             tls: Box::default(),
             embedded: false,
             faultless: false,
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn rotates_uids_from_target() {
-        let mut nfs = NfsTarget { identity: Identity::of(1_000, 1), ..NfsTarget::new("h", "/e") };
+        let mut nfs = NfsTarget { identity: Identity::new(1_000, 1), ..NfsTarget::new("h", "/e") };
         assert_eq!([0, 1, 7].map(|client| nfs.uid_of(client)), [1_000; 3]);
         nfs.settings.client_uids = 3;
         assert_eq!([0, 1, 2, 3, 7].map(|c| nfs.uid_of(c)), [1_000, 1_001, 1_002, 1_000, 1_001]);

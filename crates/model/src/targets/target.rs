@@ -95,7 +95,7 @@ impl BackendKind {
     }
 
     /// Returns true if the backend has an ability.
-    pub fn can(self, ability: Ability) -> bool {
+    pub fn has_ability(self, ability: Ability) -> bool {
         self.row().abilities.contains(&ability)
     }
 }
@@ -138,7 +138,7 @@ pub struct TcpTarget {
 
 /// Which data outlives a pass at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeps {
+pub enum KeptData {
     /// None: there are no files and nothing can be durable. The text explains what happens to
     /// writes.
     Nothing(&'static str),
@@ -160,7 +160,7 @@ pub struct TargetRow {
     /// Backends that can execute ops on it; the first is the default.
     pub backends: &'static [BackendKind],
     /// Which data outlives a pass.
-    pub keeps: Keeps,
+    pub keeps: KeptData,
 }
 
 const ONLY_COUNTED: TargetRow = TargetRow {
@@ -168,7 +168,7 @@ const ONLY_COUNTED: TargetRow = TargetRow {
     noun: "the null target",
     meaning: "Nothing: measures what the tool itself can do.",
     backends: &[BackendKind::Null],
-    keeps: Keeps::Nothing("the null backend writes nothing"),
+    keeps: KeptData::Nothing("the null backend writes nothing"),
 };
 
 /// Row for directories.
@@ -177,7 +177,7 @@ pub const OF_DIRECTORIES: TargetRow = TargetRow {
     noun: "a directory",
     meaning: "",
     backends: &[BackendKind::Posix, BackendKind::Uring],
-    keeps: Keeps::FilesHere,
+    keeps: KeptData::FilesHere,
 };
 
 /// Row for NFS servers.
@@ -186,10 +186,10 @@ pub const OF_NFS: TargetRow = TargetRow {
     noun: "an NFS server",
     meaning: "",
     backends: &[BackendKind::Nfs],
-    keeps: Keeps::FilesOnServer,
+    keeps: KeptData::FilesOnServer,
 };
 
-const FORGOTTEN: Keeps = Keeps::Nothing("written data is discarded");
+const FORGOTTEN: KeptData = KeptData::Nothing("written data is discarded");
 
 const OF_MEMORY: TargetRow = TargetRow {
     usual_name: "memory",
@@ -235,12 +235,12 @@ impl Target {
 
     /// Returns true if the target consists of directories on this host.
     pub const fn is_local(&self) -> bool {
-        matches!(self.row().keeps, Keeps::FilesHere)
+        matches!(self.row().keeps, KeptData::FilesHere)
     }
 
     /// Returns true if no data outlives a pass there.
     pub const fn keeps_nothing(&self) -> bool {
-        matches!(self.row().keeps, Keeps::Nothing(_))
+        matches!(self.row().keeps, KeptData::Nothing(_))
     }
 
     /// Returns true if its files outlive this process, unlike those of our embedded server.

@@ -72,7 +72,7 @@ fn parse(address: &str) -> Result<(MountOptions, ProtocolVersion), String> {
             "mountport" => options.mount_port = Some(number(value)?),
             "proto" if value == "tcp" => {}
             "proto" if value == "udp" => options.proto = Proto::Udp,
-            "tls_ca" => options.tls = Some(Tls::trusting(Some(value.into()))),
+            "tls_ca" => options.tls = Some(Tls::with_authorities(Some(value.into()))),
             _ => return Err(format!("`{pair}` is unknown")),
         }
     }

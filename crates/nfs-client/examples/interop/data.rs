@@ -11,7 +11,7 @@ use nfs_client::proto::client::{
 };
 use nfs_client::proto::nfs3::{Sattr, StableHow, Status};
 
-use crate::Done;
+use crate::CheckResult;
 use crate::names::same;
 use crate::tested_client::{TestedClient, clock};
 
@@ -29,7 +29,7 @@ pub fn content(offset: u64, len: usize) -> Vec<u8> {
 }
 
 /// Transfers of various odd sizes, several in flight.
-pub fn sizes(client: &mut TestedClient) -> Done {
+pub fn sizes(client: &mut TestedClient) -> CheckResult {
     let (rsize, wsize) = client.transfer_bytes;
     for (number, len) in [1 << 20, 65_536, 100_001, 32_768, 8_192, 4_097].into_iter().enumerate() {
         let name = format!("sizes-{number}");
@@ -50,7 +50,7 @@ pub fn sizes(client: &mut TestedClient) -> Done {
 }
 
 /// Moves the whole pool in transfers of `len` bytes and compares the data read.
-fn transfer(client: &mut TestedClient, file: &File, len: u32, writing: bool) -> Done {
+fn transfer(client: &mut TestedClient, file: &File, len: u32, writing: bool) -> CheckResult {
     let want = content(0, POOL_BYTES);
     let range = |tag: u32| {
         let start = tag as usize * len as usize;
@@ -106,7 +106,7 @@ fn transfer(client: &mut TestedClient, file: &File, len: u32, writing: bool) -> 
 }
 
 /// FILE_SYNC and DATA_SYNC must not be answered with less; COMMIT has the verifier of the WRITE.
-pub fn durability(client: &mut TestedClient) -> Done {
+pub fn durability(client: &mut TestedClient) -> CheckResult {
     let file = client.create("durable")?;
     for stable in [StableHow::FileSync, StableHow::DataSync, StableHow::Unstable] {
         let bytes = content(0, 5_000);
@@ -125,7 +125,7 @@ pub fn durability(client: &mut TestedClient) -> Done {
 }
 
 /// Truncated data is gone, an extended range is zero.
-pub fn truncation(client: &mut TestedClient) -> Done {
+pub fn truncation(client: &mut TestedClient) -> CheckResult {
     let file = client.create("cut")?;
     client.write(&file, 0, &content(0, 20_000), StableHow::FileSync)?;
     for size in [7_001, 15_003] {
@@ -140,7 +140,7 @@ pub fn truncation(client: &mut TestedClient) -> Done {
 }
 
 /// A few bytes at offsets that need more than 32 bits, with zeros in between; v2 has to refuse it.
-pub fn sparse(client: &mut TestedClient) -> Done {
+pub fn sparse(client: &mut TestedClient) -> CheckResult {
     let file = client.create("sparse")?;
     if client.version == ProtocolVersion::V2 {
         return too_large(client, &file);
@@ -163,7 +163,7 @@ pub fn sparse(client: &mut TestedClient) -> Done {
 
 /// Version 2 can't express an offset beyond 2 GiB; the client reports that before it sends
 /// anything.
-fn too_large(client: &mut TestedClient, file: &File) -> Done {
+fn too_large(client: &mut TestedClient, file: &File) -> CheckResult {
     let begun =
         client.connection().start(0, 0, &Operation::Read { file, offset: 1_u64 << 31, count: 100 });
     match begun {

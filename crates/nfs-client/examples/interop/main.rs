@@ -22,16 +22,16 @@ use address::Settings;
 use tested_client::TestedClient;
 
 /// Result of a check: nothing, or the problem.
-type Done = Result<(), String>;
+type CheckResult = Result<(), String>;
 
 /// One check: its name, whether a version supports it, and the function.
 struct Check {
     name: &'static str,
     applies: fn(&TestedClient) -> bool,
-    run: fn(&mut TestedClient) -> Done,
+    run: fn(&mut TestedClient) -> CheckResult,
 }
 
-const fn always(name: &'static str, run: fn(&mut TestedClient) -> Done) -> Check {
+const fn always(name: &'static str, run: fn(&mut TestedClient) -> CheckResult) -> Check {
     Check { name, applies: |_| true, run }
 }
 

@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use nfs_client::proto::client::{Operation, ProtocolVersion};
 use nfs_client::proto::nfs3::{FileType, MknodWhat, Sattr, SetTime, Status, Time};
 
-use crate::Done;
+use crate::CheckResult;
 use crate::tested_client::{Name, TestedClient};
 
 /// Creates, looks up, renames over another file, and removes.
-pub fn life(client: &mut TestedClient) -> Done {
+pub fn life(client: &mut TestedClient) -> CheckResult {
     let dir = client.dir;
     let sub = client.mkdir(&dir, "sub")?;
     let file = client.create("file")?;
@@ -37,7 +37,7 @@ pub fn life(client: &mut TestedClient) -> Done {
 }
 
 /// Each error has its own number.
-pub fn errors(client: &mut TestedClient) -> Done {
+pub fn errors(client: &mut TestedClient) -> CheckResult {
     let dir = client.dir;
     let sub = client.mkdir(&dir, "sub")?;
     let attributes = Sattr::with_mode(0o755);
@@ -59,7 +59,7 @@ pub fn errors(client: &mut TestedClient) -> Done {
 }
 
 /// Mode, owner, size and times, one at a time.
-pub fn attributes(client: &mut TestedClient) -> Done {
+pub fn attributes(client: &mut TestedClient) -> CheckResult {
     let file = client.create("file")?;
     let before = client.attributes(&file)?;
     same("type", &before.file_type, &FileType::Regular)?;
@@ -89,7 +89,7 @@ pub fn attributes(client: &mut TestedClient) -> Done {
 }
 
 /// A symbolic link keeps its text, a hard link its file.
-pub fn links(client: &mut TestedClient) -> Done {
+pub fn links(client: &mut TestedClient) -> CheckResult {
     let dir = client.dir;
     let file = client.create("file")?;
     let target = b"../some/where else".as_slice();
@@ -108,7 +108,7 @@ pub fn links(client: &mut TestedClient) -> Done {
 }
 
 /// A named pipe, a socket.
-pub fn special(client: &mut TestedClient) -> Done {
+pub fn special(client: &mut TestedClient) -> CheckResult {
     let dir = client.dir;
     let attributes = Sattr::with_mode(0o644);
     let kinds = [
@@ -124,14 +124,14 @@ pub fn special(client: &mut TestedClient) -> Done {
 }
 
 /// Every name exactly once and no others, in as many pages as necessary.
-pub fn listing(client: &mut TestedClient) -> Done {
+pub fn listing(client: &mut TestedClient) -> CheckResult {
     let made = make_many(client, client.entries)?;
     let dir = client.dir;
     compare(&client.list(&dir, false)?, &made)
 }
 
 /// The same with attributes, for a tenth of the entries.
-pub fn listing_plus(client: &mut TestedClient) -> Done {
+pub fn listing_plus(client: &mut TestedClient) -> CheckResult {
     let made = make_many(client, client.entries.div_ceil(10))?;
     let dir = client.dir;
     let listed = client.list(&dir, true)?;
@@ -154,13 +154,13 @@ fn make_many(client: &mut TestedClient, count: usize) -> Result<HashSet<Vec<u8>>
     Ok(names)
 }
 
-fn compare(listed: &[Name], made: &HashSet<Vec<u8>>) -> Done {
+fn compare(listed: &[Name], made: &HashSet<Vec<u8>>) -> CheckResult {
     same("number of entries", &listed.len(), &made.len())?;
     let names: HashSet<Vec<u8>> = listed.iter().map(|entry| entry.name.clone()).collect();
     if &names == made { Ok(()) } else { Err("the listing has different names".to_owned()) }
 }
 
 /// Compares two values; `what` describes them.
-pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &T, want: &T) -> Done {
+pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &T, want: &T) -> CheckResult {
     if got == want { Ok(()) } else { Err(format!("{what}: {got:?}, not {want:?}")) }
 }

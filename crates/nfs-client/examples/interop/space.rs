@@ -9,10 +9,10 @@ use nfs_client::proto::nfs4::Segment;
 use crate::data::{content, is_unsupported};
 use crate::names::same;
 use crate::tested_client::TestedClient;
-use crate::{Done, tested_client};
+use crate::{CheckResult, tested_client};
 
 /// Limits must be consistent.
-pub fn limits(client: &mut TestedClient) -> Done {
+pub fn limits(client: &mut TestedClient) -> CheckResult {
     let root = client.dir;
     match client.one(&Operation::Fsstat { root: &root })? {
         Outcome::Fsstat(stat) if stat.total_bytes >= stat.free_bytes && stat.total_bytes > 0 => {}
@@ -32,7 +32,7 @@ pub fn limits(client: &mut TestedClient) -> Done {
 }
 
 /// ALLOCATE keeps data, DEALLOCATE makes zeros, SEEK and READ_PLUS agree with the content.
-pub fn holes(client: &mut TestedClient) -> Done {
+pub fn holes(client: &mut TestedClient) -> CheckResult {
     let file = client.create("holes")?;
     let len = 256 * 1024;
     client.write(&file, 0, &content(0, len), StableHow::FileSync)?;
@@ -89,7 +89,7 @@ fn put_together<'a>(pieces: impl Iterator<Item = Segment<'a>>, len: usize) -> Ve
 }
 
 /// A copy within the server has the bytes of its source.
-pub fn copy(client: &mut TestedClient) -> Done {
+pub fn copy(client: &mut TestedClient) -> CheckResult {
     let from = client.create("from")?;
     let to = client.create("to")?;
     let len = 300_001;

@@ -15,7 +15,7 @@ use nfs_client::proto::nfs3::{CreateHow, Sattr, StableHow, Status};
 use nfs_client::{Connection, ConnectionOptions, Mount, Scratch};
 
 use crate::address::Settings;
-use crate::{Done, data};
+use crate::{CheckResult, data};
 
 /// Timeout of an operation.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -91,7 +91,7 @@ impl TestedClient {
     }
 
     /// Creates a directory, runs a check in it, and removes it with everything the check left.
-    pub fn in_own_folder(&mut self, check: fn(&mut Self) -> Done) -> Done {
+    pub fn in_own_folder(&mut self, check: fn(&mut Self) -> CheckResult) -> CheckResult {
         let root = self.mount.root();
         let name = format!(".interop-{}", std::process::id());
         self.dir = self.mkdir(&root, &name)?;
@@ -177,12 +177,12 @@ impl TestedClient {
     }
 
     /// Like [`TestedClient::one`], for an operation without a result.
-    pub fn done(&mut self, operation: &Operation<'_>) -> Done {
+    pub fn done(&mut self, operation: &Operation<'_>) -> CheckResult {
         self.one(operation).map(|_| ())
     }
 
     /// Makes one operation that must fail with this status.
-    pub fn fails(&mut self, operation: &Operation<'_>, status: Status) -> Done {
+    pub fn fails(&mut self, operation: &Operation<'_>, status: Status) -> CheckResult {
         match self.try_one(operation)? {
             Err(error) if error.status() == Some(status) => Ok(()),
             other => Err(format!("{}: {other:?}, not {status}", operation.kind())),
@@ -235,12 +235,12 @@ impl TestedClient {
     }
 
     /// Closes a file, in versions with opens.
-    pub fn close(&mut self, file: &File) -> Done {
+    pub fn close(&mut self, file: &File) -> CheckResult {
         if self.version.is_stateful() { self.done(&Operation::Close { file }) } else { Ok(()) }
     }
 
     /// Removes a file, or an empty directory.
-    pub fn remove(&mut self, dir: &File, name: &str) -> Done {
+    pub fn remove(&mut self, dir: &File, name: &str) -> CheckResult {
         let name = name.as_bytes();
         match self.try_one(&Operation::Remove { dir, name })? {
             Ok(_) => Ok(()),
@@ -249,7 +249,13 @@ impl TestedClient {
     }
 
     /// Writes all bytes, one WRITE after the other.
-    pub fn write(&mut self, file: &File, offset: u64, bytes: &[u8], stable: StableHow) -> Done {
+    pub fn write(
+        &mut self,
+        file: &File,
+        offset: u64,
+        bytes: &[u8],
+        stable: StableHow,
+    ) -> CheckResult {
         let mut at = 0;
         while at < bytes.len() {
             let len = (bytes.len() - at).min(self.transfer_bytes.1 as usize);

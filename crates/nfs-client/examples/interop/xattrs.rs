@@ -4,7 +4,7 @@ use nfs_client::proto::client::{File, Operation, Outcome};
 use nfs_client::proto::nfs3::Status;
 use nfs_client::proto::nfs4::{OpCode, OpOk, XattrOption};
 
-use crate::Done;
+use crate::CheckResult;
 use crate::data::is_unsupported;
 use crate::names::same;
 use crate::tested_client::TestedClient;
@@ -13,7 +13,7 @@ use crate::tested_client::TestedClient;
 const LIST_BYTES: u32 = 4096;
 
 /// Sets, reads, lists, replaces and removes attributes of a file.
-pub fn all(client: &mut TestedClient) -> Done {
+pub fn all(client: &mut TestedClient) -> CheckResult {
     let file = client.create("with-attributes")?;
     let get = Operation::Getxattr { file: &file, name: b"one" };
     let set = |option, value| Operation::Setxattr { file: &file, option, name: b"one", value };

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use nfs_proto::client::{Binding, Event, ProtocolVersion, Wanted, is_unbound};
+use nfs_proto::client::{Binding, Event, ProtocolVersion, WantedDelegation, is_unbound};
 use nfs_proto::limits::RECORD_OVERHEAD_BYTES;
 use nfs_proto::nfs3::Verifier;
 use nfs_proto::nfs4::{
@@ -22,7 +22,7 @@ use nfs_proto::{CallError, DecodeError, Status};
 
 use super::Control;
 use super::delegations::{DelegationCounters, DelegationUser, Delegations};
-use super::shared_session::{Granted, SessionSize, SessionUser, SharedSession};
+use super::shared_session::{GrantedLimits, SessionSize, SessionUser, SharedSession};
 use crate::error::CallFailure;
 use crate::options::TRANSFER_BYTES_DEFAULT;
 
@@ -97,8 +97,11 @@ impl Client4 {
             own_sessions: Vec::new(),
             others: Vec::new(),
         };
-        let wanted =
-            if control.target().options.delegations { Wanted::Read } else { Wanted::Nothing };
+        let wanted = if control.target().options.delegations {
+            WantedDelegation::Read
+        } else {
+            WantedDelegation::Nothing
+        };
         let client = Self {
             delegations: Arc::new(Delegations::new(wanted, counters)),
             version: control.version(),
@@ -107,12 +110,12 @@ impl Client4 {
             size,
             record: Mutex::new(record),
         };
-        client.introduce_to(control, &mut client.lock_record())?;
+        client.register(control, &mut client.lock_record())?;
         Ok(client)
     }
 
     /// Registers the client with a server that does not know it (any more).
-    fn introduce_to(&self, control: &mut Control, record: &mut Record) -> Result<(), CallFailure> {
+    fn register(&self, control: &mut Control, record: &mut Record) -> Result<(), CallFailure> {
         let owner = ClientOwner { verifier: self.verifier, id: self.name.as_bytes() };
         let (client, sequence) = if self.version.has_sessions() {
             exchange_id(control, owner)?
@@ -163,17 +166,21 @@ impl Client4 {
             record.client == former
         };
         if forgotten {
-            self.introduce_to(control, &mut record)?;
+            self.register(control, &mut record)?;
         }
         self.join_as(control, &mut record).map(drop)
     }
 
     /// Makes a connection part of this client.
-    pub(crate) fn join(&self, control: &mut Control) -> Result<Granted, CallFailure> {
+    pub(crate) fn join(&self, control: &mut Control) -> Result<GrantedLimits, CallFailure> {
         self.join_as(control, &mut self.lock_record())
     }
 
-    fn join_as(&self, control: &mut Control, record: &mut Record) -> Result<Granted, CallFailure> {
+    fn join_as(
+        &self,
+        control: &mut Control,
+        record: &mut Record,
+    ) -> Result<GrantedLimits, CallFailure> {
         record.connections += 1;
         // The server merges opens of the same owner, and in v4.0 an owner's calls are serialized.
         // Each connection numbers its owners from its own base, so that they never coincide.
@@ -183,7 +190,7 @@ impl Client4 {
             slots: control.slots() as u32,
             ..Binding::default()
         };
-        let mut granted = Granted { read_bytes: u32::MAX, write_bytes: u32::MAX };
+        let mut granted = GrantedLimits { read_bytes: u32::MAX, write_bytes: u32::MAX };
         if self.version.has_sessions() {
             let number = record.connections;
             let user = DelegationUser::new(Arc::clone(&self.delegations), number);
@@ -217,7 +224,7 @@ impl Client4 {
         control: &mut Control,
         record: &mut Record,
         mut binding: Binding,
-    ) -> Result<Granted, CallFailure> {
+    ) -> Result<GrantedLimits, CallFailure> {
         let shared = match record.shared.take() {
             // The server may have forgotten it since, in a restart between two passes.
             Some(shared) if bind_connection(control, shared.id, self.direction())? => shared,
@@ -241,7 +248,7 @@ impl Client4 {
         record.own_sessions.push(OwnSession { session, user: Arc::downgrade(&user) });
         control.set_session_user(user);
         control.session().bind(&binding);
-        Ok(Granted::of(&channel))
+        Ok(GrantedLimits::from_channel(&channel))
     }
 
     pub(crate) fn delegations(&self) -> &Delegations {
@@ -252,8 +259,8 @@ impl Client4 {
     /// recall delegations.
     fn direction(&self) -> u32 {
         match self.delegations.wanted() {
-            Wanted::Read => direction::FORE_OR_BOTH,
-            Wanted::Nothing => direction::FORE,
+            WantedDelegation::Read => direction::FORE_OR_BOTH,
+            WantedDelegation::Nothing => direction::FORE,
         }
     }
 
@@ -488,7 +495,7 @@ fn create_session(
 
 /// Queries how long the server keeps an idle client.
 fn get_lease(control: &mut Control) -> Result<Duration, CallFailure> {
-    let request = Bitmap::of(&[attribute::LEASE_TIME]);
+    let request = Bitmap::from_numbers(&[attribute::LEASE_TIME]);
     let seconds =
         control.compound(&[Op::Putrootfh, Op::Getattr { request }], |event| {
             match event.result_of(OpCode::Getattr)? {

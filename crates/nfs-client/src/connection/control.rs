@@ -18,7 +18,7 @@ use nfs_proto::{CallError, DecodeError};
 
 use super::shared_session::SessionUser;
 use super::{Connection, ConnectionOptions, DelegationUser, Target, target_of};
-use crate::error::{CallFailure, ConnectionError, MountError, Silence};
+use crate::error::{CallFailure, ConnectionError, MissingAnswer, MountError};
 use crate::interrupt::POLL_INTERVAL;
 use crate::options::{MountOptions, TRANSFER_BYTES_DEFAULT};
 use crate::scratch::Scratch;
@@ -46,11 +46,11 @@ impl Control {
             ..ConnectionOptions::default()
         };
         let connection = Connection::connect_to(&target, options.version, &connection_options)?;
-        Ok(Self::over(connection))
+        Ok(Self::new(connection))
     }
 
     /// Wraps a connection without calls in flight, to make calls one at a time.
-    pub(crate) fn over(connection: Connection) -> Self {
+    pub(crate) fn new(connection: Connection) -> Self {
         let target = Arc::clone(connection.target());
         Self { connection, target, scratch: Scratch::new(), started: now() }
     }
@@ -119,7 +119,7 @@ impl Control {
     ) -> Result<T, CallFailure> {
         let now_ns = self.now_ns();
         let started = self.session().start_call(now_ns, 0, call);
-        self.finish_call(Kind::of_call(call), started, |event| Ok(done(event)?))
+        self.finish_call(Kind::from_call(call), started, |event| Ok(done(event)?))
     }
 
     /// Makes a v4 compound and passes a successful result to `done`.
@@ -253,7 +253,7 @@ fn failure_of(call: Kind, error: ConnectionError) -> CallFailure {
             call,
             server,
             timeout: Duration::from_nanos(waited_ns),
-            silence: Silence::Nothing,
+            silence: MissingAnswer::Nothing,
         },
     }
 }
@@ -267,18 +267,18 @@ fn named_file(event: &Event<'_>) -> Result<File, DecodeError> {
 }
 
 /// Returns what was received instead of the answer.
-fn silence_since(before: &Counters, after: &Counters) -> Silence {
+fn silence_since(before: &Counters, after: &Counters) -> MissingAnswer {
     let put_off = after.delays - before.delays;
     let strays = after.late_replies - before.late_replies;
     let bytes = after.wire_bytes_in - before.wire_bytes_in;
     if put_off > 0 {
-        Silence::PutOff(put_off)
+        MissingAnswer::PutOff(put_off)
     } else if strays > 0 {
-        Silence::Strays(strays)
+        MissingAnswer::Strays(strays)
     } else if bytes > 0 {
-        Silence::Part(bytes)
+        MissingAnswer::Part(bytes)
     } else {
-        Silence::Nothing
+        MissingAnswer::Nothing
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nfs_proto::client::{
-    Event, File, Kind, OpenAccess, Operation, OperationKind, Recall, Stateid, Wanted,
+    Event, File, Kind, OpenAccess, Operation, OperationKind, Recall, Stateid, WantedDelegation,
 };
 use nfs_proto::nfs4::Op;
 
@@ -70,30 +70,30 @@ impl DelegationCounters {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Delegations {
-    wanted: Wanted,
+    wanted: WantedDelegation,
     table: Mutex<Table>,
     counters: Arc<DelegationCounters>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    held: HashMap<u64, Held>,
+    held: HashMap<u64, HeldDelegation>,
     /// The most recently recalled ones.
     recalled: VecDeque<Stateid>,
 }
 
 /// A delegation, with the connection that got it.
 #[derive(Debug)]
-struct Held {
+struct HeldDelegation {
     /// Contains the delegation's stateid.
     file: File,
     connection: u64,
 }
 
 impl Delegations {
-    pub(crate) fn new(wanted: Wanted, counters: Arc<DelegationCounters>) -> Self {
+    pub(crate) fn new(wanted: WantedDelegation, counters: Arc<DelegationCounters>) -> Self {
         let mut table = Table::default();
-        if wanted == Wanted::Read {
+        if wanted == WantedDelegation::Read {
             // Reserve room for all, so that nothing allocates during the measurement.
             table.held.reserve(HELD_MAX);
             table.recalled.reserve(RECALLED_MAX);
@@ -101,7 +101,7 @@ impl Delegations {
         Self { wanted, table: Mutex::new(table), counters }
     }
 
-    pub(crate) const fn wanted(&self) -> Wanted {
+    pub(crate) const fn wanted(&self) -> WantedDelegation {
         self.wanted
     }
 
@@ -139,7 +139,7 @@ impl Delegations {
         if table.held.len() >= HELD_MAX || table.held.contains_key(&key) {
             return false;
         }
-        table.held.insert(key, Held { file, connection });
+        table.held.insert(key, HeldDelegation { file, connection });
         true
     }
 
@@ -191,12 +191,12 @@ struct OpenCall {
 
 impl DelegationUser {
     pub(super) fn new(shared: Arc<Delegations>, number: u64) -> Self {
-        let calls = if shared.wanted == Wanted::Read { CALLS_MAX } else { 0 };
+        let calls = if shared.wanted == WantedDelegation::Read { CALLS_MAX } else { 0 };
         let opens = Vec::with_capacity(calls);
         Self { shared, number, opens, to_return: Vec::new(), is_returning: false }
     }
 
-    pub(super) fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> WantedDelegation {
         self.shared.wanted
     }
 
@@ -286,7 +286,7 @@ impl Connection {
     /// without OPEN, and needs no CLOSE.
     pub fn delegated(&self, dir: &File, name: &[u8]) -> Option<File> {
         let user = self.delegations.as_ref()?;
-        if user.wanted() == Wanted::Nothing {
+        if user.wanted() == WantedDelegation::Nothing {
             return None;
         }
         user.shared.find(key_of(dir, name))
@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn delegations() -> Delegations {
-        Delegations::new(Wanted::Read, Arc::default())
+        Delegations::new(WantedDelegation::Read, Arc::default())
     }
 
     #[test]

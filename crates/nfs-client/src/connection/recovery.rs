@@ -14,10 +14,10 @@ use nfs_proto::nfs4::Op;
 use super::delegations::RETURN;
 use super::{Connection, ConnectionOptions, Control, DelegationUser};
 use crate::error::{ConnectionError, MountError};
-use crate::link::Broken;
+use crate::link::SocketFailure;
 use crate::scratch::Scratch;
 use crate::service::{NFS, explain};
-use crate::transport::{Attempt, begin_opening, continue_opening};
+use crate::transport::{SocketAttempt, begin_opening, continue_opening};
 
 /// The tag of our own calls.
 const RENEWAL: u32 = u32::MAX;
@@ -79,7 +79,7 @@ impl OwnEnds {
 
 /// A connection that was lost and has had no reply since.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trouble {
+pub(super) struct Outage {
     pub(super) since_ns: u64,
     /// When to try again; `None` while connected.
     pub(super) next_ns: Option<u64>,
@@ -88,8 +88,8 @@ pub(super) struct Trouble {
     pub(super) begun_ns: u64,
 }
 
-impl Trouble {
-    fn beginning_at(now_ns: u64) -> Self {
+impl Outage {
+    fn new(now_ns: u64) -> Self {
         Self { since_ns: now_ns, next_ns: None, pause_ns: PAUSE_NS_MIN, begun_ns: now_ns }
     }
 }
@@ -125,7 +125,7 @@ impl Connection {
         scratch: &mut Scratch,
         clock: &dyn Fn() -> u64,
         events: &mut dyn FnMut(&Event<'_>),
-    ) -> Result<usize, Broken> {
+    ) -> Result<usize, SocketFailure> {
         let mut own = OwnEnds::default();
         let user = &mut self.delegations;
         let count = self.link.receive(scratch, clock, &mut |event| {
@@ -142,7 +142,7 @@ impl Connection {
         // Calls in flight will be refused, too; wait for their replies.
         if self.forgotten && self.link.session.awaited_calls() == 0 {
             let now_ns = clock();
-            let trouble = self.trouble.get_or_insert(Trouble::beginning_at(now_ns));
+            let trouble = self.trouble.get_or_insert(Outage::new(now_ns));
             trouble.next_ns.get_or_insert(now_ns);
         }
         Ok(count? - own.count)
@@ -184,7 +184,7 @@ impl Connection {
         let fresh = Self::connect_to(&self.target, session.version(), &options)?;
         let former = session.client();
         let former_session = session.session_id();
-        let mut control = Control::over(fresh);
+        let mut control = Control::new(fresh);
         client
             .join_again(&mut control, former, former_session)
             .map_err(|failure| explain(NFS, &self.target.options, failure))?;
@@ -206,27 +206,27 @@ impl Connection {
     /// Handles a broken socket: reconnects, or returns why it can't.
     pub(super) fn handle_loss(
         &mut self,
-        broken: Broken,
+        broken: SocketFailure,
         now_ns: u64,
     ) -> Result<(), ConnectionError> {
         let may_recover = match &broken {
-            Broken::Garbage(_) => false,
+            SocketFailure::Garbage(_) => false,
             // The system reports each datagram that was sent to a closed port; it will be sent
             // again.
-            Broken::Lost(reason) if self.link.transport.is_datagram() => {
+            SocketFailure::Lost(reason) if self.link.transport.is_datagram() => {
                 if self.reconnect && reason.kind() == ErrorKind::ConnectionRefused {
                     return Ok(());
                 }
                 false
             }
-            Broken::Lost(_) => self.reconnect,
+            SocketFailure::Lost(_) => self.reconnect,
         };
         if !may_recover {
             return Err(self.error_of(broken));
         }
         // The first attempt is made at once, since most losses are short restarts. Each further one
         // waits twice as long as the one before.
-        let trouble = self.trouble.get_or_insert(Trouble::beginning_at(now_ns));
+        let trouble = self.trouble.get_or_insert(Outage::new(now_ns));
         let first = trouble.since_ns == now_ns;
         trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });
         if self.is_over(now_ns) {
@@ -245,11 +245,11 @@ impl Connection {
         let attempt = if let Some(fd) = self.connecting.take() {
             continue_opening(fd, &opening)?
         } else {
-            self.trouble.get_or_insert(Trouble::beginning_at(now_ns)).begun_ns = now_ns;
+            self.trouble.get_or_insert(Outage::new(now_ns)).begun_ns = now_ns;
             begin_opening(&opening)?
         };
         match attempt {
-            Attempt::Open(transport) => {
+            SocketAttempt::Open(transport) => {
                 // The server still knows the client and its session: only the socket is new. In a
                 // session calls are resent with their slot and sequence number, and the server
                 // answers those it has already executed from its reply cache.
@@ -257,7 +257,7 @@ impl Connection {
                 self.link.session.reconnected(now_ns);
                 Ok(true)
             }
-            Attempt::InProgress(fd) => {
+            SocketAttempt::InProgress(fd) => {
                 let begun_ns = match self.trouble {
                     Some(trouble) => trouble.begun_ns,
                     None => now_ns,
@@ -294,7 +294,7 @@ impl Connection {
                 self.link.progress_ns = now_ns;
                 Ok(())
             }
-            Err(error) if over => Err(self.error_of(Broken::Lost(io::Error::other(error)))),
+            Err(error) if over => Err(self.error_of(SocketFailure::Lost(io::Error::other(error)))),
             Ok(false) => {
                 trouble.next_ns = Some(now_ns + LOOK_NS);
                 Ok(())

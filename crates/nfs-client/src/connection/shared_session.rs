@@ -29,16 +29,16 @@ pub(crate) struct SessionSize {
 
 impl SessionSize {
     /// The session of a mount, whose own connection makes one call at a time.
-    pub(crate) fn of_mount(plan: SessionPlan) -> Self {
-        Self::of(plan, 1)
+    pub(crate) fn for_mount(plan: SessionPlan) -> Self {
+        Self::from_plan(plan, 1)
     }
 
     /// The session of a client with one connection.
-    pub(crate) fn of_one(slots: usize) -> Self {
-        Self::of(SessionPlan { connections: 1, slots: slots as u32 }, 0)
+    pub(crate) fn for_one_connection(slots: usize) -> Self {
+        Self::from_plan(SessionPlan { connections: 1, slots: slots as u32 }, 0)
     }
 
-    fn of(plan: SessionPlan, reserved: u32) -> Self {
+    fn from_plan(plan: SessionPlan, reserved: u32) -> Self {
         let SessionPlan { connections, slots } = plan;
         let each = slots.saturating_add(RENEWAL_SLOTS as u32);
         let slots = each.saturating_mul(connections).saturating_add(reserved);
@@ -48,13 +48,13 @@ impl SessionSize {
 
 /// The limits that the server granted a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Granted {
+pub(crate) struct GrantedLimits {
     pub(crate) read_bytes: u32,
     pub(crate) write_bytes: u32,
 }
 
-impl Granted {
-    pub(super) fn of(channel: &ChannelAttributes) -> Self {
+impl GrantedLimits {
+    pub(super) fn from_channel(channel: &ChannelAttributes) -> Self {
         Self {
             read_bytes: payload_bytes(channel.response_bytes_max),
             write_bytes: payload_bytes(channel.request_bytes_max),
@@ -71,7 +71,7 @@ fn payload_bytes(message_bytes: u32) -> u32 {
 #[derive(Debug)]
 pub(super) struct SharedSession {
     pub(super) id: SessionId,
-    pub(super) granted: Granted,
+    pub(super) granted: GrantedLimits,
     slots: u32,
     pool: Arc<Mutex<Pool>>,
 }
@@ -90,7 +90,7 @@ impl SharedSession {
         let slots = channel.requests_max;
         let free = (0..slots).rev().map(SessionSlot::unused).collect();
         let pool = Arc::new(Mutex::new(Pool { users: 0, free }));
-        Self { id, granted: Granted::of(channel), slots, pool }
+        Self { id, granted: GrantedLimits::from_channel(channel), slots, pool }
     }
 
     /// Returns the number of connections that have slots of the session.

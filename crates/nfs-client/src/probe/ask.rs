@@ -66,7 +66,7 @@ impl Asker {
             timeout,
             interrupt: Interrupt::default(),
         };
-        let wire = Wire::open_socket(&route).map_err(|error| no_answer_of(&error))?;
+        let wire = Wire::open_socket(&route).map_err(|error| reason_for_no_answer(&error))?;
         let port = u32::from(wire.local_port());
         let xid = port.wrapping_mul(0x9e37_79b9);
         Ok(Self { wire, timeout, uid: options.uid, gid: options.gid, xid, ended: None })
@@ -134,7 +134,7 @@ impl Asker {
         match self.wire.exchange(&message, xid, self.timeout) {
             Ok(reply) => Ok(reply),
             Err(error) => {
-                let reason = no_answer_of(&error);
+                let reason = reason_for_no_answer(&error);
                 self.ended = Some(reason.clone());
                 Err(reason)
             }
@@ -253,7 +253,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// Converts a system error to the reason for a missing answer.
-fn no_answer_of(error: &io::Error) -> NoAnswer {
+fn reason_for_no_answer(error: &io::Error) -> NoAnswer {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => NoAnswer::Silent,
         ErrorKind::ConnectionRefused => NoAnswer::Refused,

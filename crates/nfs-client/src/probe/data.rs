@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use nfs_proto::mount3::MountStatus;
-use nfs_proto::status::Spoken;
+use nfs_proto::status::VersionedStatus;
 use nfs_proto::{DecodeError, ProtocolVersion, RpcError, Status};
 
 use crate::options::Proto;
@@ -42,7 +42,7 @@ pub enum NoAnswer {
     Rpc(RpcError),
     /// The server answered with an NFS error.
     #[error("{0}")]
-    Status(Spoken),
+    Status(VersionedStatus),
     /// The server answered with an error of MOUNT.
     #[error("{0}")]
     Mount(MountStatus),
@@ -83,7 +83,7 @@ pub struct Probe {
     /// Number of exports beyond the limit; their `flavors` and `limits` were not queried.
     pub exports_not_examined: usize,
     /// Who has mounted what, if the server keeps a list.
-    pub mounted: Answer<Vec<Mounted>>,
+    pub mounted: Answer<Vec<MountEntry>>,
     /// Attributes of the NFS v4 root, if v4 is supported.
     pub root: V4Root,
     /// Whether calls must come from a reserved port (mount option `resvport`).
@@ -107,7 +107,7 @@ pub enum ReservedPort {
 
 /// How a version was tried, and the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct TriedVersion {
     /// The version.
     pub version: ProtocolVersion,
     /// The call, and its transport.
@@ -208,7 +208,7 @@ pub struct V4Root {
 
 /// One line of MOUNT's list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mounted {
+pub struct MountEntry {
     /// The client that mounted it.
     pub host: String,
     /// Path of the export.
@@ -254,7 +254,7 @@ impl Probe {
     }
 
     /// Returns how each version was tried, and the outcome.
-    pub fn tried(&self) -> Vec<Tried> {
+    pub fn tried_versions(&self) -> Vec<TriedVersion> {
         let mut tried = Vec::new();
         for service in &self.nfs {
             let version = match service.version {
@@ -268,18 +268,18 @@ impl Probe {
                 Ok(_) => (true, "answered".to_owned()),
                 Err(why) => (false, why.to_string()),
             };
-            tried.push(Tried { version, call, outcome, spoken });
+            tried.push(TriedVersion { version, call, outcome, spoken });
         }
         for (version, reply) in &self.minor_replies {
             let (spoken, outcome) = match reply {
                 Ok(status) => {
                     let spoken = *status != Status::MinorVersMismatch;
-                    (spoken, status.spoken(*version).to_string())
+                    (spoken, status.in_version(*version).to_string())
                 }
                 Err(why) => (false, why.to_string()),
             };
             let call = "COMPOUND of PUTROOTFH over tcp".to_owned();
-            tried.push(Tried { version: *version, call, outcome, spoken });
+            tried.push(TriedVersion { version: *version, call, outcome, spoken });
         }
         tried
     }

@@ -12,7 +12,7 @@ use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, ProtocolVersion, mount1, mount3, nfs2, nfs3};
 
 use super::ask::Asker;
-use super::data::{Answer, Export, Flavor, Limits, Mounted, NoAnswer, ReservedPort, Service};
+use super::data::{Answer, Export, Flavor, Limits, MountEntry, NoAnswer, ReservedPort, Service};
 use super::options::ProbeOptions;
 use super::v4::Conversation;
 use crate::options::Proto;
@@ -21,7 +21,7 @@ use crate::options::Proto;
 const LINES_MAX: usize = 65_536;
 
 /// The transport and address where one version of a program answered.
-type Found = Answer<(Proto, SocketAddr)>;
+type ServiceAddress = Answer<(Proto, SocketAddr)>;
 
 /// Converts a MOUNT call to one of a version.
 type Wrap = fn(mount3::Call<'static>) -> Call<'static>;
@@ -29,14 +29,14 @@ type Wrap = fn(mount3::Call<'static>) -> Call<'static>;
 /// The services used to query exports.
 #[derive(Debug)]
 pub(super) struct MountServices {
-    pub(super) mount1: Found,
-    pub(super) mount3: Found,
-    pub(super) nfs2: Found,
-    pub(super) nfs3: Found,
+    pub(super) mount1: ServiceAddress,
+    pub(super) mount3: ServiceAddress,
+    pub(super) nfs2: ServiceAddress,
+    pub(super) nfs3: ServiceAddress,
 }
 
 /// Returns where a version answered, preferring TCP.
-pub(super) fn find_answered(services: &[Service], version: u32) -> Found {
+pub(super) fn find_answered(services: &[Service], version: u32) -> ServiceAddress {
     let mut first_reason = None;
     for service in services {
         if service.version != version {
@@ -56,7 +56,7 @@ const fn other_reply() -> DecodeError {
     DecodeError::BadValue { what: "the procedure of the reply", value: 0 }
 }
 
-fn connect_found(found: &Found, options: &ProbeOptions) -> Answer<Asker> {
+fn connect_service(found: &ServiceAddress, options: &ProbeOptions) -> Answer<Asker> {
     let (transport, address) = found.clone()?;
     Asker::connect(transport, address, options)
 }
@@ -64,9 +64,9 @@ fn connect_found(found: &Found, options: &ProbeOptions) -> Answer<Asker> {
 impl MountServices {
     /// A MOUNT service of either version; their lists are the same.
     fn connect_mount(&self, options: &ProbeOptions) -> Answer<(Asker, Wrap)> {
-        match connect_found(&self.mount3, options) {
+        match connect_service(&self.mount3, options) {
             Ok(asker) => Ok((asker, Call::Mount3)),
-            Err(reason) => match connect_found(&self.mount1, options) {
+            Err(reason) => match connect_service(&self.mount1, options) {
                 Ok(asker) => Ok((asker, Call::Mount1)),
                 Err(_) => Err(reason),
             },
@@ -82,13 +82,13 @@ fn text(bytes: &[u8]) -> String {
 pub(super) fn list_mounted(
     services: &MountServices,
     options: &ProbeOptions,
-) -> Answer<Vec<Mounted>> {
+) -> Answer<Vec<MountEntry>> {
     let (mut asker, wrap) = services.connect_mount(options)?;
     asker.call(&wrap(mount3::Call::Dump), |results| {
         let mut lines = Vec::new();
         mount3::Reply::decode_dump(results, |line| {
             if lines.len() < LINES_MAX {
-                lines.push(Mounted { host: text(line.host), path: text(line.dir) });
+                lines.push(MountEntry { host: text(line.host), path: text(line.dir) });
             }
         })?;
         Ok(lines)
@@ -104,10 +104,10 @@ pub(super) fn list_exports(
     let (mut asker, wrap) = services.connect_mount(options)?;
     let mut exports = asker.call(&wrap(mount3::Call::Export), read_exports)?;
     let mut examiner = Examiner {
-        mount1: connect_found(&services.mount1, options),
-        mount3: connect_found(&services.mount3, options),
-        nfs2: connect_found(&services.nfs2, options),
-        nfs3: connect_found(&services.nfs3, options),
+        mount1: connect_service(&services.mount1, options),
+        mount3: connect_service(&services.mount3, options),
+        nfs2: connect_service(&services.nfs2, options),
+        nfs3: connect_service(&services.nfs3, options),
         conversation,
     };
     for export in exports.iter_mut().take(options.exports_max) {
@@ -143,10 +143,10 @@ pub(super) fn reach_export(
     options: &ProbeOptions,
 ) -> Answer<()> {
     let mut examiner = Examiner {
-        mount1: connect_found(&services.mount1, options),
-        mount3: connect_found(&services.mount3, options),
-        nfs2: connect_found(&services.nfs2, options),
-        nfs3: connect_found(&services.nfs3, options),
+        mount1: connect_service(&services.mount1, options),
+        mount3: connect_service(&services.mount3, options),
+        nfs2: connect_service(&services.nfs2, options),
+        nfs3: connect_service(&services.nfs3, options),
         conversation: &mut Err(NoAnswer::NotRequested("v3 and v2 are probed first")),
     };
     if services.nfs3.is_err() && services.nfs2.is_ok() {
@@ -255,7 +255,7 @@ impl Examiner<'_> {
             }
         })?;
         let found =
-            result.map_err(|status| NoAnswer::Status(status.spoken(ProtocolVersion::V3)))?;
+            result.map_err(|status| NoAnswer::Status(status.in_version(ProtocolVersion::V3)))?;
         Ok(Limits {
             read_bytes_max: found.read_bytes_max.into(),
             read_bytes_preferred: Some(found.read_bytes_preferred.into()),
@@ -278,7 +278,7 @@ impl Examiner<'_> {
                 }
             })?;
         let found =
-            result.map_err(|status| NoAnswer::Status(status.spoken(ProtocolVersion::V2)))?;
+            result.map_err(|status| NoAnswer::Status(status.in_version(ProtocolVersion::V2)))?;
         // The protocol only has its own fixed limit for the largest transfer.
         let bytes = found.transfer_bytes.min(nfs_proto::limits::V2_TRANSFER_BYTES_MAX).into();
         Ok(Limits {

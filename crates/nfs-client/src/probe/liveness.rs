@@ -17,7 +17,7 @@ const STOPPED: NoAnswer = NoAnswer::NotRequested("the server has stopped answeri
 
 /// A version of a program that answered at the start.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct AnsweringVersion {
     null_call: ProcedureId,
     transport: Proto,
     address: SocketAddr,
@@ -27,18 +27,18 @@ struct Known {
 #[derive(Debug)]
 pub(super) struct Liveness<'a> {
     options: &'a ProbeOptions,
-    known: Option<Known>,
+    known: Option<AnsweringVersion>,
     stopped: Option<NoAnswer>,
 }
 
 impl<'a> Liveness<'a> {
     /// Watches the first service of a program that answered, if any.
-    pub(super) fn of(services: &[Service], program: u32, options: &'a ProbeOptions) -> Self {
+    pub(super) fn new(services: &[Service], program: u32, options: &'a ProbeOptions) -> Self {
         let mut known = None;
         for service in services {
             if let (Ok(_), Some(address), None) = (&service.null, service.address, known) {
                 let null_call = ProcedureId::null(program, service.version);
-                known = Some(Known { null_call, transport: service.transport, address });
+                known = Some(AnsweringVersion { null_call, transport: service.transport, address });
             }
         }
         Self { options, known, stopped: None }
@@ -59,7 +59,7 @@ impl<'a> Liveness<'a> {
 
     /// Calls NULL where it was answered before.
     fn check(&mut self) {
-        let Some(Known { null_call, transport, address }) = self.known else { return };
+        let Some(AnsweringVersion { null_call, transport, address }) = self.known else { return };
         let answered = Asker::connect(transport, address, self.options)
             .and_then(|mut asker| asker.ask(null_call, |_| {}, |_| Ok(())));
         self.stopped = answered.err();

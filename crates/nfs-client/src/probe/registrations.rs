@@ -186,7 +186,7 @@ impl<'a> Addresses<'a> {
     }
 
     fn find_port(&self, program: u32, version: u32, transport: Proto) -> Option<u16> {
-        let netid = NetId::of(transport == Proto::Udp, self.server.ip()).name();
+        let netid = NetId::from_address(transport == Proto::Udp, self.server.ip()).name();
         for listed in self.lists.into_iter().flatten() {
             // Portmap v2 has only IPv4 addresses.
             let fits = listed.netid == netid

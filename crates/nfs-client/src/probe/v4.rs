@@ -35,7 +35,7 @@ const CHANNEL_BYTES: u32 = 64 * 1024;
 /// Kerberos flavors by service number. **Source:** RFC 2623 section 2.1.
 const KERBEROS: u32 = 390_002;
 
-const LIMITS: Bitmap = Bitmap::of(&[
+const LIMITS: Bitmap = Bitmap::from_numbers(&[
     attribute::LEASE_TIME,
     attribute::MAXFILESIZE,
     attribute::MAXREAD,
@@ -141,7 +141,7 @@ impl Conversation {
     /// Whether the file system at a path of names has extended attributes.
     pub(super) fn has_xattrs_at(&mut self, names: &[&[u8]]) -> Answer<bool> {
         let mut ops = walk_from_root(names);
-        ops.push(Op::Getattr { request: Bitmap::of(&[attribute::XATTR_SUPPORT]) });
+        ops.push(Op::Getattr { request: Bitmap::from_numbers(&[attribute::XATTR_SUPPORT]) });
         self.ask_for(&ops, |ok| {
             let OpOk::Getattr { attributes } = ok else { return Ok(None) };
             // A server that does not know the attribute leaves it out.
@@ -222,7 +222,7 @@ impl Conversation {
             }
             Ok(Err(if reply.status == Status::Ok { Status::ServerFault } else { reply.status }))
         })?;
-        found.map_err(|status| NoAnswer::Status(status.spoken(self.version)))
+        found.map_err(|status| NoAnswer::Status(status.in_version(self.version)))
     }
 
     fn make_session(&mut self) -> Answer<Session> {

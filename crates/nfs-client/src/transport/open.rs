@@ -18,7 +18,7 @@ use rustix::net::sockopt::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
 use super::deadline::{Deadline, wait_for};
-use super::{Refused, Tls, TlsStream, Transport, refuses_certificate};
+use super::{Tls, TlsFailure, TlsStream, Transport, refuses_certificate};
 use crate::error::MountError;
 use crate::interrupt::Interrupt;
 use crate::options::{MountOptions, Proto};
@@ -58,7 +58,7 @@ pub(crate) struct Route {
 
 /// State of an attempt to open a socket.
 #[derive(Debug)]
-pub(crate) enum Attempt {
+pub(crate) enum SocketAttempt {
     /// It is open.
     Open(Transport),
     /// The connect is still in progress.
@@ -74,22 +74,25 @@ pub(crate) fn open_transport(opening: &Opening<'_>) -> Result<Transport, MountEr
 }
 
 /// Starts to open a socket, without waiting for the server; only a TLS handshake blocks.
-pub(crate) fn begin_opening(opening: &Opening<'_>) -> Result<Attempt, MountError> {
+pub(crate) fn begin_opening(opening: &Opening<'_>) -> Result<SocketAttempt, MountError> {
     if opening.options.tls.is_some() {
-        return open_transport(opening).map(Attempt::Open);
+        return open_transport(opening).map(SocketAttempt::Open);
     }
     match begin_connecting(&opening.route_to()) {
-        Ok((fd, true)) => configure_socket(fd, opening).map(Attempt::Open),
-        Ok((fd, false)) => Ok(Attempt::InProgress(fd)),
+        Ok((fd, true)) => configure_socket(fd, opening).map(SocketAttempt::Open),
+        Ok((fd, false)) => Ok(SocketAttempt::InProgress(fd)),
         Err(reason) => Err(opening.error_of(reason)),
     }
 }
 
 /// Continues an attempt started by [`begin_opening`].
-pub(crate) fn continue_opening(fd: OwnedFd, opening: &Opening<'_>) -> Result<Attempt, MountError> {
+pub(crate) fn continue_opening(
+    fd: OwnedFd,
+    opening: &Opening<'_>,
+) -> Result<SocketAttempt, MountError> {
     match connect_result(&fd, Duration::ZERO, &Interrupt::default()) {
-        Ok(()) => configure_socket(fd, opening).map(Attempt::Open),
-        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(Attempt::InProgress(fd)),
+        Ok(()) => configure_socket(fd, opening).map(SocketAttempt::Open),
+        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(SocketAttempt::InProgress(fd)),
         Err(error) => Err(opening.error_of(error)),
     }
 }
@@ -156,20 +159,22 @@ fn start_tls(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
         Err(refused) => refused,
     };
     Err(match refused {
-        Refused::NotOffered if service == MOUNT => return Ok(Transport::Tcp(stream)),
-        Refused::NotOffered => MountError::NoTls { service, server },
-        Refused::Trust(reason) => MountError::Trust { reason },
-        Refused::Certificate(reason) => {
+        TlsFailure::NotOffered if service == MOUNT => return Ok(Transport::Tcp(stream)),
+        TlsFailure::NotOffered => MountError::NoTls { service, server },
+        TlsFailure::Trust(reason) => MountError::Trust { reason },
+        TlsFailure::Certificate(reason) => {
             MountError::Untrusted { server, reason: reason.to_string() }
         }
-        Refused::Failed(reason) if options.interrupt.reason().is_some() => opening.error_of(reason),
-        Refused::Failed(reason) if reason.kind() == ErrorKind::TimedOut => {
+        TlsFailure::Failed(reason) if options.interrupt.reason().is_some() => {
+            opening.error_of(reason)
+        }
+        TlsFailure::Failed(reason) if reason.kind() == ErrorKind::TimedOut => {
             MountError::NoAnswer { service, server, timeout }
         }
-        Refused::Failed(reason) if refuses_certificate(&reason) => {
+        TlsFailure::Failed(reason) if refuses_certificate(&reason) => {
             MountError::ClientCertificate { server, reason: reason.to_string() }
         }
-        Refused::Failed(reason) => MountError::Handshake { server, reason },
+        TlsFailure::Failed(reason) => MountError::Handshake { server, reason },
     })
 }
 

@@ -82,7 +82,7 @@ const BYTES_MIN: usize = DSACK_DUPS_AT + 4;
 
 impl Reading {
     /// Reads the counters of a socket; `None` if it has none.
-    fn of_socket(socket: BorrowedFd<'_>) -> Option<Self> {
+    fn read_socket(socket: BorrowedFd<'_>) -> Option<Self> {
         let (words, len) = read_tcp_info(socket)?;
         if len < BYTES_MIN {
             return None;
@@ -143,7 +143,7 @@ pub struct TcpMeter {
 impl TcpMeter {
     /// Starts counting at zero on a socket. A system call: not for the measured path.
     pub fn begin(socket: BorrowedFd<'_>) -> Self {
-        let before = Reading::of_socket(socket).unwrap_or_default();
+        let before = Reading::read_socket(socket).unwrap_or_default();
         Self { before, replaced: TcpCounters::default() }
     }
 
@@ -171,7 +171,7 @@ impl TcpMeter {
     /// the measured path.
     pub fn counters_of(&self, socket: BorrowedFd<'_>) -> TcpCounters {
         let mut counters = self.replaced;
-        match Reading::of_socket(socket) {
+        match Reading::read_socket(socket) {
             Some(reading) => counters.add(&reading.since(&self.before)),
             None => counters.uncounted += 1,
         }
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn datagrams_have_no_counters() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        assert_eq!(Reading::of_socket(socket.as_fd()), None);
+        assert_eq!(Reading::read_socket(socket.as_fd()), None);
         let transport = Transport::Udp(socket);
         let counters = TcpMeter::begin_at(&transport).counters(&transport);
         assert_eq!(counters, TcpCounters::default());

@@ -56,7 +56,7 @@ struct Trust {
 
 /// Reason why TLS could not be started on a stream.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum TlsFailure {
     /// The server does not offer it; the stream can be used without it.
     NotOffered,
     /// The trust configuration can't be used.
@@ -67,7 +67,7 @@ pub(crate) enum Refused {
     Failed(io::Error),
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for TlsFailure {
     fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }
@@ -80,18 +80,18 @@ impl Tls {
     }
 
     /// Trusts the authorities in a PEM file, or those that the system trusts.
-    pub fn trusting(authorities: Option<PathBuf>) -> Self {
+    pub fn with_authorities(authorities: Option<PathBuf>) -> Self {
         Self::new(TlsOptions { ca: authorities, ..TlsOptions::default() })
     }
 
-    fn config(&self) -> Result<Arc<ClientConfig>, Refused> {
+    fn config(&self) -> Result<Arc<ClientConfig>, TlsFailure> {
         // Read once, by the first connection that needs it; an error is kept as well.
         let config = self.0.config.get_or_init(|| client_config(&self.0.options));
-        config.clone().map_err(Refused::Trust)
+        config.clone().map_err(TlsFailure::Trust)
     }
 
     /// The name that the certificate of a host must be for.
-    fn server_name(&self, host: &str) -> Result<ServerName<'static>, Refused> {
+    fn server_name(&self, host: &str) -> Result<ServerName<'static>, TlsFailure> {
         let requested = self.0.options.server_name.as_deref().unwrap_or(host);
         let bare = requested.trim_start_matches('[').trim_end_matches(']');
         ServerName::try_from(bare.to_owned())
@@ -129,7 +129,7 @@ impl TlsStream {
         trust: &Tls,
         host: &str,
         deadline: &Deadline,
-    ) -> Result<Self, (TcpStream, Refused)> {
+    ) -> Result<Self, (TcpStream, TlsFailure)> {
         let mut this = match begin_tls(&stream, null_call, trust, host, deadline) {
             Ok(tls) => Self { stream, tls: Box::new(tls) },
             Err(refused) => return Err((stream, refused)),
@@ -178,7 +178,7 @@ impl TlsStream {
         self.tls.wants_write()
     }
 
-    fn shake_hands(&mut self, deadline: &Deadline) -> Result<(), Refused> {
+    fn shake_hands(&mut self, deadline: &Deadline) -> Result<(), TlsFailure> {
         while self.tls.is_handshaking() || self.tls.wants_write() {
             deadline.retry_until_ready(&self.stream, PollFlags::OUT, || {
                 if self.tls.wants_write() { self.tls.write_tls(&mut &self.stream) } else { Ok(0) }
@@ -195,7 +195,7 @@ impl TlsStream {
             match self.tls.process_new_packets() {
                 Ok(_) => {}
                 Err(rustls::Error::InvalidCertificate(reason)) => {
-                    return Err(Refused::Certificate(reason));
+                    return Err(TlsFailure::Certificate(reason));
                 }
                 Err(error) => return Err(io::Error::other(error).into()),
             }
@@ -273,12 +273,12 @@ fn begin_tls(
     trust: &Tls,
     host: &str,
     deadline: &Deadline,
-) -> Result<ClientConnection, Refused> {
+) -> Result<ClientConnection, TlsFailure> {
     // Read the files before sending anything, so that their errors are reported as such.
     let config = trust.config()?;
     let name = trust.server_name(host)?;
     if !request_tls(stream, null_call, deadline)? {
-        return Err(Refused::NotOffered);
+        return Err(TlsFailure::NotOffered);
     }
     let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
     tls.set_buffer_limit(Some(BUFFER_BYTES));

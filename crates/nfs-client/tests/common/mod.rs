@@ -15,7 +15,7 @@ use nfs_proto::nfs3::{
     WriteOk,
 };
 use nfs_proto::portmap;
-use nfs_proto::program::{self, Offered};
+use nfs_proto::program::{self, OfferedPrograms};
 use nfs_proto::record::{Mark, append_fragmented};
 use nfs_proto::server::{self, Session};
 
@@ -75,7 +75,8 @@ pub fn start_portmapper(to: Option<u16>) -> u16 {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut session = Session::new(Offered { portmap: true, ..Offered::NONE });
+            let mut session =
+                Session::new(OfferedPrograms { portmap: true, ..OfferedPrograms::NONE });
             let mut out = Vec::new();
             while let Ok(len @ 1..) = stream.read(session.free_space(1)) {
                 session.mark_filled(len);
@@ -113,7 +114,7 @@ pub fn options(address: SocketAddr) -> MountOptions {
 }
 
 fn serve(mut stream: TcpStream, behaviour: Behaviour) {
-    let offered = Offered { nfs3: true, mount3: true, ..Offered::NONE };
+    let offered = OfferedPrograms { nfs3: true, mount3: true, ..OfferedPrograms::NONE };
     let mut session = Session::new(offered);
     let mut held = Vec::new();
     loop {

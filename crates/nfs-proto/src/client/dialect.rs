@@ -14,7 +14,7 @@ use super::file::File;
 use super::listing::Listing;
 use super::operation::{Kind, Operation, OperationKind};
 use super::slot::Slot;
-use super::types::{Binding, SessionSlot, SlotShare, StartError, Wanted};
+use super::types::{Binding, SessionSlot, SlotShare, StartError, WantedDelegation};
 use crate::error::DecodeError;
 use crate::nfs4::{ClientId, CompoundReply, List, Op, Segment, SessionId, Stateid};
 use crate::status::{CallError, Status};
@@ -30,7 +30,7 @@ pub(super) enum Prefix {
 }
 
 /// The decoded reply: an outcome or a status, unless it is malformed.
-pub(super) type Answer = Result<Result<Outcome, Status>, DecodeError>;
+pub(super) type DecodedReply = Result<Result<Outcome, Status>, DecodeError>;
 
 /// Whether an abandoned call may have reached the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) enum Delivery {
 
 /// How to proceed after a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum AfterReply {
     /// The call is complete.
     Done,
     /// The slot's call was rewritten to a further one, to be sent at once; it will end with the
@@ -141,7 +141,7 @@ impl Dialect {
     }
 
     /// Makes opens request delegations, or decline them.
-    pub(super) const fn want_delegations(&mut self, wanted: Wanted) {
+    pub(super) const fn want_delegations(&mut self, wanted: WantedDelegation) {
         self.v4.want_delegations(wanted);
     }
 
@@ -176,11 +176,11 @@ impl Dialect {
 
     /// Processes the reply to a slot's call; `results` is everything after the RPC header, for a
     /// READ without its payload.
-    pub(super) fn note_reply(&mut self, slot: u32, call: &mut Slot, results: &[u8]) -> Next {
+    pub(super) fn note_reply(&mut self, slot: u32, call: &mut Slot, results: &[u8]) -> AfterReply {
         if self.version.is_stateful() {
             self.v4.note_reply(slot, call, results)
         } else {
-            Next::Done
+            AfterReply::Done
         }
     }
 
@@ -234,12 +234,12 @@ impl Dialect {
             (Kind::COMPOUND, _) => compound_outcome(results),
             (Kind::Raw { .. }, _) => Ok(Ok(Outcome::Raw)),
         };
-        answer?.map_err(|status| CallError::Status(status.spoken(self.version)))
+        answer?.map_err(|status| CallError::Status(status.in_version(self.version)))
     }
 }
 
 /// Returns how a raw compound ended; its results are left to the caller.
-fn compound_outcome(results: Reader<'_>) -> Answer {
+fn compound_outcome(results: Reader<'_>) -> DecodedReply {
     Ok(match CompoundReply::decode(results)?.status {
         Status::Ok => Ok(Outcome::Raw),
         status => Err(status),

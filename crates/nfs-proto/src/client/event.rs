@@ -138,7 +138,7 @@ impl<'a> Event<'a> {
             if result.code() == code {
                 return result
                     .ok()
-                    .map_err(|status| CallError::Status(status.spoken(self.version)));
+                    .map_err(|status| CallError::Status(status.in_version(self.version)));
             }
         }
         Err(self.result.err().unwrap_or(missing.into()))

@@ -1,6 +1,6 @@
 //! Converts v4 attributes of a file to the vocabulary of all versions.
 //!
-//! [`Described`] is decoded in one pass over the values, without a complete
+//! [`DecodedAttributes`] is decoded in one pass over the values, without a complete
 //! [`crate::nfs4::Attributes`]: LOOKUP, GETATTR and every entry of a listing use it. Owners that
 //! are not numbers become the anonymous id of AUTH_SYS; anything a server does not return is 0.
 //! **Source:** RFC 7530 section 5.
@@ -15,7 +15,7 @@ use crate::xdr::Reader;
 const UNKNOWN_ID: u32 = 65_534;
 
 /// The attributes decoded for a file or a directory entry.
-pub(super) struct Described {
+pub(super) struct DecodedAttributes {
     pub(super) attributes: Attributes,
     /// Whether there are attributes beyond the id.
     pub(super) is_whole: bool,
@@ -23,7 +23,7 @@ pub(super) struct Described {
 }
 
 /// Decodes the attributes of a file, and its handle if there is one.
-pub(super) fn read_described(fattr: &Fattr<'_>) -> Result<Described, DecodeError> {
+pub(super) fn read_described(fattr: &Fattr<'_>) -> Result<DecodedAttributes, DecodeError> {
     let mut handle = None;
     let mut attributes = NOTHING;
     fattr.visit(|number, reader| {
@@ -48,7 +48,7 @@ pub(super) fn read_described(fattr: &Fattr<'_>) -> Result<Described, DecodeError
         Ok(true)
     })?;
     let is_whole = fattr.mask().contains(attribute::TYPE);
-    Ok(Described { attributes, is_whole, handle })
+    Ok(DecodedAttributes { attributes, is_whole, handle })
 }
 
 /// Attributes of a file if the server returned none.

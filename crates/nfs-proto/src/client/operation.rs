@@ -284,7 +284,7 @@ impl Kind {
         Self::Raw { program: nfs4::PROGRAM, version: nfs4::VERSION, procedure: 1 };
 
     /// Returns the kind of a call.
-    pub const fn of_call(call: &Call<'_>) -> Self {
+    pub const fn from_call(call: &Call<'_>) -> Self {
         let ProcedureId { program, version, procedure } = call.procedure_id();
         Self::Raw { program, version, procedure }
     }

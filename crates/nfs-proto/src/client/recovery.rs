@@ -6,7 +6,7 @@
 //! answers "try later", the call is made again, within the session's patience. All of this is
 //! counted. **Source:** RFC 8881 section 2.10.6, RFC 1813 section 4.3, nfs(5).
 
-use super::dialect::{Delivery, Next};
+use super::dialect::{AfterReply, Delivery};
 use super::event::Completed;
 use super::operation::Kind;
 use super::session::{ANSWERS, Session, XID_AT};
@@ -107,7 +107,7 @@ impl Session {
         if let Kind::File(_) | Kind::COMPOUND = self.table.get(index).kind {
             let body = self.receiver.body_from(completed.body_at);
             let slot = self.table.get_mut(index);
-            if self.dialect.note_reply(index, slot, body) == Next::Again {
+            if self.dialect.note_reply(index, slot, body) == AfterReply::Again {
                 self.counters.follow_ups += 1;
                 self.ask_again(index);
                 return;

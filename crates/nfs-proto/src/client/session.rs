@@ -16,7 +16,7 @@ use super::receive::{Context, Receiver};
 use super::slot::{Slot, SlotState, SlotTable};
 use super::types::{
     Binding, Config, Counters, Framing, PayloadWant, Pending, Recall, Retry, SessionSlot,
-    SlotShare, StartError, Wanted,
+    SlotShare, StartError, WantedDelegation,
 };
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
@@ -130,7 +130,7 @@ impl Session {
     /// # Errors
     /// [`StartError::Busy`] if no slot is free.
     pub fn start_call(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
-        let index = self.take_slot(now_ns, tag, Kind::of_call(call), call.procedure_id())?;
+        let index = self.take_slot(now_ns, tag, Kind::from_call(call), call.procedure_id())?;
         let slot = self.table.get_mut(index);
         slot.idempotent = false;
         call.encode(&mut Writer::new(&mut slot.header));
@@ -182,7 +182,7 @@ impl Session {
 
     /// Makes each read-only OPEN request a delegation; otherwise each declines it. Only v4.1 and
     /// later can express that.
-    pub const fn want_delegations(&mut self, wanted: Wanted) {
+    pub const fn want_delegations(&mut self, wanted: WantedDelegation) {
         self.dialect.want_delegations(wanted);
     }
 

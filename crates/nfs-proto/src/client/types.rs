@@ -213,7 +213,7 @@ pub struct Pending {
 
 /// Whether opens request delegations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wanted {
+pub enum WantedDelegation {
     /// Read-only opens request a read delegation.
     Read,
     /// No open requests one.

@@ -88,7 +88,7 @@ macro_rules! attributes {
 
         impl<'a> Attributes<'a> {
             /// All attributes that can be decoded and encoded.
-            pub const UNDERSTOOD: Bitmap = Bitmap::of(&[$($number),*]);
+            pub const UNDERSTOOD: Bitmap = Bitmap::from_numbers(&[$($number),*]);
 
             /// Returns which attributes are present.
             pub fn mask(&self) -> Bitmap {

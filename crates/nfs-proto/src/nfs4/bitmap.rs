@@ -28,7 +28,7 @@ impl Bitmap {
     ///
     /// # Panics
     /// If a number is not below 128.
-    pub const fn of(numbers: &[u32]) -> Self {
+    pub const fn from_numbers(numbers: &[u32]) -> Self {
         let mut bits = 0;
         let mut index = 0;
         while index < numbers.len() {
@@ -46,7 +46,7 @@ impl Bitmap {
 
     /// Returns the set with `number`.
     pub const fn with(self, number: u32) -> Self {
-        Self(self.0 | Self::of(&[number]).0)
+        Self(self.0 | Self::from_numbers(&[number]).0)
     }
 
     /// Returns the union of both sets.
@@ -132,20 +132,20 @@ mod tests {
     fn accepts_trailing_zero_words() {
         for (numbers, words) in [(&[][..], 0), (&[0, 31], 1), (&[32], 2), (&[127], 4)] {
             let mut out = Vec::new();
-            let set = Bitmap::of(numbers);
+            let set = Bitmap::from_numbers(numbers);
             set.encode(&mut Writer::new(&mut out));
             assert_eq!(out.len(), 4 + 4 * words);
             assert_eq!(Bitmap::decode(&mut Reader::new(&out)), Ok(set));
             assert!(set.iter().eq(numbers.iter().copied()));
         }
         let long = [[0, 0, 0, 16].as_slice(), &[0, 0, 0, 3], &[0; 60]].concat();
-        assert_eq!(Bitmap::decode(&mut Reader::new(&long)), Ok(Bitmap::of(&[0, 1])));
+        assert_eq!(Bitmap::decode(&mut Reader::new(&long)), Ok(Bitmap::from_numbers(&[0, 1])));
     }
 
     #[test]
     fn unknown_numbers_are_kept_as_one() {
         let high = [[0, 0, 0, 5].as_slice(), &[0, 0, 0, 2], &[0; 12], &[0, 0, 0, 1]].concat();
-        assert_eq!(Bitmap::decode(&mut Reader::new(&high)), Ok(Bitmap::of(&[1, 127])));
+        assert_eq!(Bitmap::decode(&mut Reader::new(&high)), Ok(Bitmap::from_numbers(&[1, 127])));
     }
 
     #[test]

@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_listing_keeps_to_both_budgets() {
         let attributes = Attributes { fileid: Some(7), ..Attributes::default() };
-        let requested = Bitmap::of(&[attribute::FILEID]);
+        let requested = Bitmap::from_numbers(&[attribute::FILEID]);
         // One entry is 4 + 8 + 8 bytes, and 8 + 4 + 8 bytes of attributes.
         for (dircount, maxcount, expected) in
             [(0, 16 + 79, 1), (0, 16 + 80, 2), (32, 9999, 2), (1, 9999, 1), (0, 55, 0)]

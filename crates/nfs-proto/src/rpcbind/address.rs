@@ -40,7 +40,7 @@ impl NetId {
     }
 
     /// Returns the transport for an address.
-    pub const fn of(udp: bool, address: IpAddr) -> Self {
+    pub const fn from_address(udp: bool, address: IpAddr) -> Self {
         match (udp, address) {
             (false, IpAddr::V4(_)) => Self::Tcp,
             (true, IpAddr::V4(_)) => Self::Udp,
@@ -159,6 +159,6 @@ mod tests {
             assert_eq!(NetId::from_name(netid.name().as_bytes()), Some(netid));
         }
         assert_eq!(NetId::from_name(b"local"), None);
-        assert_eq!(NetId::of(true, "::1".parse().unwrap()), NetId::Udp6);
+        assert_eq!(NetId::from_address(true, "::1".parse().unwrap()), NetId::Udp6);
     }
 }

@@ -19,7 +19,7 @@ use nfs_proto::nfs4::{
     List, Op, OpCode, OpOk, OpResult, ReplyBuilder, SessionId, Stateid, attribute, encode_callback,
     open_result,
 };
-use nfs_proto::program::{Call, Offered};
+use nfs_proto::program::{Call, OfferedPrograms};
 use nfs_proto::rpc::{CallHeader, Credential};
 use nfs_proto::status::Status;
 use nfs_proto::xdr::{Reader, Writer};
@@ -63,13 +63,13 @@ fn send(session: &mut Session) -> Vec<u8> {
 
 /// One call as the server sees it.
 #[derive(Debug)]
-struct Seen {
+struct ReceivedCall {
     xid: u32,
     message: Vec<u8>,
 }
 
-impl Seen {
-    fn of(bytes: &[u8]) -> Self {
+impl ReceivedCall {
+    fn from_bytes(bytes: &[u8]) -> Self {
         let message = bytes[4..].to_vec();
         let len = u32::from_be_bytes(bytes[..4].try_into().unwrap()) & 0x7fff_ffff;
         assert_eq!(len as usize, message.len(), "one record of one fragment");
@@ -77,7 +77,7 @@ impl Seen {
     }
 
     fn compound(&self) -> Compound<'_> {
-        let request = server::decode_request(&self.message, Offered::ALL).unwrap();
+        let request = server::decode_request(&self.message, OfferedPrograms::ALL).unwrap();
         let Ok(Call::Nfs4(nfs4::Call::Compound(compound))) = request.body else {
             panic!("{request:?}");
         };
@@ -103,9 +103,9 @@ impl Seen {
     }
 }
 
-fn start(session: &mut Session, operation: &Operation<'_>) -> Seen {
+fn start(session: &mut Session, operation: &Operation<'_>) -> ReceivedCall {
     session.start(0, 1, operation).unwrap();
-    Seen::of(&send(session))
+    ReceivedCall::from_bytes(&send(session))
 }
 
 fn sequence_ok() -> OpResult<'static> {
@@ -132,7 +132,7 @@ fn reply(xid: u32, results: &[OpResult<'_>]) -> Vec<u8> {
 }
 
 /// Answers a call with these results, preceded by a SEQUENCE in v4.1 and later.
-fn answer(session: &mut Session, seen: &Seen, results: &[OpResult<'_>]) {
+fn answer(session: &mut Session, seen: &ReceivedCall, results: &[OpResult<'_>]) {
     let mut all = Vec::new();
     if session.version().has_sessions() {
         all.push(sequence_ok());

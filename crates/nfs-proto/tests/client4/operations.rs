@@ -213,7 +213,7 @@ fn leaves_write_payload_to_pool() {
         session.start(0, 1, &operation).unwrap();
         let bytes = send(&mut session);
         assert_eq!(bytes[bytes.len() - 8..bytes.len() - 3], [7; 5], "then padding");
-        let seen = Seen::of(&[&bytes[..bytes.len() - 3], &[0; 3]].concat());
+        let seen = ReceivedCall::from_bytes(&[&bytes[..bytes.len() - 3], &[0; 3]].concat());
         let write = Op::Write { stateid: OPENED, offset: 3, stable, data: &[7; 5] };
         assert_eq!(seen.ops().last(), Some(&write));
         let verifier = Verifier(*b"verifier");

@@ -10,14 +10,14 @@ fn fresh(version: ProtocolVersion) -> Session {
     let mut session = Session::new(&Config { version, slots: 4, ..Config::default() });
     session.bind(&Binding { client: ClientId(77), session: OTHER, slots: 4, owner_base: 88 });
     session.start_ops(0, 9, &[Op::ReclaimComplete { one_fs: false }]).unwrap();
-    let seen = Seen::of(&send(&mut session));
+    let seen = ReceivedCall::from_bytes(&send(&mut session));
     let done = OpResult::Ok(OpOk::ReclaimComplete);
     answer(&mut session, &seen, &[done]);
     assert!(session.poll_event().is_some());
     session
 }
 
-fn refuse(session: &mut Session, seen: &Seen, status: Status) {
+fn refuse(session: &mut Session, seen: &ReceivedCall, status: Status) {
     let code = if session.version().has_sessions() { OpCode::Sequence } else { OpCode::Open };
     let mut results = vec![OpResult::Failed(code, status)];
     if code == OpCode::Open {
@@ -50,7 +50,7 @@ fn continues_refused_operations_in_new_session() {
     let mut made = Vec::new();
     while !rest.is_empty() {
         let len = 4 + (u32::from_be_bytes(rest[..4].try_into().unwrap()) & 0x7fff_ffff) as usize;
-        let seen = Seen::of(&rest[..len]);
+        let seen = ReceivedCall::from_bytes(&rest[..len]);
         let Op::Sequence { session, sequence, slot, .. } = seen.ops()[0] else { panic!() };
         assert_eq!(session, OTHER);
         made.push((slot, sequence, seen.codes()[2], seen.xid));
@@ -71,7 +71,7 @@ fn reports_possibly_executed_calls_as_lost() {
     let how = CreateHow::Guarded(Sattr::default());
     start(&mut session, &Operation::Create { dir: &dir, name: b"new", how });
     session.reconnected(2);
-    let again = Seen::of(&send(&mut session));
+    let again = ReceivedCall::from_bytes(&send(&mut session));
     refuse(&mut session, &again, Status::BadSession);
     assert!(session.is_unbound());
     session.resume(3, &fresh(ProtocolVersion::V4_1));
@@ -95,7 +95,7 @@ fn an_open_refused_so_is_made_again(status: Status) {
     refuse(&mut session, &open, status);
     assert!(session.is_unbound());
     session.resume(3, &fresh(ProtocolVersion::V4_0));
-    let again = Seen::of(&send(&mut session));
+    let again = ReceivedCall::from_bytes(&send(&mut session));
     let Op::Open { seqid, owner, .. } = again.ops()[1] else { panic!("{:?}", again.ops()) };
     assert_eq!((seqid, owner.client), (1, ClientId(77)));
     assert_eq!(owner.owner[..8], 88_u64.to_be_bytes());

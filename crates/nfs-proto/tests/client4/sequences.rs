@@ -37,19 +37,19 @@ fn repeats_delayed_call_in_slot() {
     answer(&mut session, &seen, &[OpResult::Failed(OpCode::Putfh, Status::DELAY)]);
     assert!(!session.has_event() && !session.wants_write());
     session.handle_timeout(session.next_timeout_ns().unwrap());
-    let again = Seen::of(&send(&mut session));
+    let again = ReceivedCall::from_bytes(&send(&mut session));
     assert_ne!(again.xid, seen.xid);
     assert_eq!((again.sequence(), &again.ops()[1..]), ((0, 2), &seen.ops()[1..]));
     // If SEQUENCE itself defers it, it keeps its number.
     let bytes = reply(again.xid, &[OpResult::Failed(OpCode::Sequence, Status::DELAY)]);
     session.handle_input(3, &bytes).unwrap();
     session.handle_timeout(session.next_timeout_ns().unwrap());
-    let again = Seen::of(&send(&mut session));
+    let again = ReceivedCall::from_bytes(&send(&mut session));
     assert_eq!(again.sequence(), (0, 2));
     // If the server did not cache a reply, a new call is made immediately.
     let uncached = OpResult::Failed(OpCode::Sequence, Status::RetryUncachedRep);
     session.handle_input(4, &reply(again.xid, &[uncached])).unwrap();
-    let again = Seen::of(&send(&mut session));
+    let again = ReceivedCall::from_bytes(&send(&mut session));
     assert_eq!(again.sequence(), (0, 3));
     assert_eq!(session.counters().delays, 2);
 }
@@ -61,7 +61,7 @@ fn replays_calls_after_reconnect() {
     let first = send(&mut session);
     session.reconnected(5);
     assert_eq!(send(&mut session), first, "exactly once, even calls that must not be repeated");
-    let seen = Seen::of(&first);
+    let seen = ReceivedCall::from_bytes(&first);
     let removed = OpResult::Ok(OpOk::Remove { change: ChangeInfo::default() });
     answer(&mut session, &seen, &[PUTFH, removed]);
     assert_eq!(result(&mut session), Ok(Outcome::Done));
@@ -97,13 +97,13 @@ fn uses_only_granted_slots() {
     assert_eq!(session.in_flight(), 2);
 }
 
-fn open(session: &mut Session) -> Seen {
+fn open(session: &mut Session) -> ReceivedCall {
     let access = OpenAccess::Read;
     start(session, &Operation::Open { dir: &dir(), name: b"n", access })
 }
 
 /// Owner and sequence number of an OPEN.
-fn owner(seen: &Seen) -> (Vec<u8>, u32) {
+fn owner(seen: &ReceivedCall) -> (Vec<u8>, u32) {
     let Op::Open { owner, seqid, .. } = seen.ops()[1] else { panic!("{seen:?}") };
     assert_eq!(owner.client, ClientId(5));
     (owner.owner.to_vec(), seqid)
@@ -127,7 +127,7 @@ fn confirms_first_open_of_owner() {
     let (first_owner, first_seqid) = owner(&seen);
     answer(&mut session, &seen, &open_results(open_result::CONFIRM, &mut scratch));
     assert!(!session.has_event());
-    let confirm = Seen::of(&send(&mut session));
+    let confirm = ReceivedCall::from_bytes(&send(&mut session));
     assert_ne!(confirm.xid, seen.xid);
     let confirmation = Op::OpenConfirm { stateid: OPENED, seqid: first_seqid + 1 };
     let putfh = Op::Putfh { file: handle(b"opened") };
@@ -181,7 +181,7 @@ fn advances_owner_after_delayed_open() {
     let seen = open(&mut session);
     answer(&mut session, &seen, &[PUTFH, OpResult::Failed(OpCode::Open, Status::Grace)]);
     session.handle_timeout(session.next_timeout_ns().unwrap());
-    let again = Seen::of(&send(&mut session));
+    let again = ReceivedCall::from_bytes(&send(&mut session));
     assert_eq!(owner(&again), (owner(&seen).0, owner(&seen).1 + 1));
 }
 
@@ -189,7 +189,7 @@ fn advances_owner_after_delayed_open() {
 fn puts_sequence_before_compounds() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     session.start_ops(0, 1, &[Op::ReclaimComplete { one_fs: false }]).unwrap();
-    let seen = Seen::of(&send(&mut session));
+    let seen = ReceivedCall::from_bytes(&send(&mut session));
     assert_eq!(seen.codes(), [OpCode::Sequence, OpCode::ReclaimComplete]);
     answer(&mut session, &seen, &[OpResult::Ok(OpOk::ReclaimComplete)]);
     let event = session.poll_event().unwrap();
@@ -199,12 +199,12 @@ fn puts_sequence_before_compounds() {
     // Calls that create and destroy sessions are sent without other operations, and use no sequence
     // number.
     session.start_ops(0, 1, &[Op::DestroySession { session: SESSION }]).unwrap();
-    let seen = Seen::of(&send(&mut session));
+    let seen = ReceivedCall::from_bytes(&send(&mut session));
     assert_eq!(seen.codes(), [OpCode::DestroySession]);
     let failed = OpResult::Failed(OpCode::DestroySession, Status::BadSession);
     session.handle_input(2, &reply(seen.xid, &[failed])).unwrap();
     let Event { result, .. } = session.poll_event().unwrap();
     assert_eq!(result.unwrap_err().status(), Some(Status::BadSession));
     session.start_ops(0, 1, &[]).unwrap();
-    assert_eq!(Seen::of(&send(&mut session)).sequence(), (0, 2));
+    assert_eq!(ReceivedCall::from_bytes(&send(&mut session)).sequence(), (0, 2));
 }

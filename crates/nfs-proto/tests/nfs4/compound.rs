@@ -6,7 +6,7 @@ use nfs_proto::nfs4::{
     OpResult, ReadPrefix, ReplyBuilder, StableHow, Stateid, attribute, decode_callback_reply,
     encode_callback, encode_callback_reply, encode_write_header, read_prefix,
 };
-use nfs_proto::program::{self, Offered};
+use nfs_proto::program::{self, OfferedPrograms};
 use nfs_proto::rpc::RpcError;
 use nfs_proto::server;
 use nfs_proto::status::Status;
@@ -32,7 +32,7 @@ fn compound(minor: u32, ops: &[Op<'_>]) -> Vec<u8> {
 
 #[test]
 fn encodes_and_decodes_compound() {
-    let ops = [Op::Putfh { file: handle() }, Op::Getattr { request: Bitmap::of(&[1]) }];
+    let ops = [Op::Putfh { file: handle() }, Op::Getattr { request: Bitmap::from_numbers(&[1]) }];
     let bytes = compound(1, &ops);
     let golden = "00000003 74616700 00000001 00000002
         00000016 00000006 68616e64 6c650000  00000009 00000001 00000002";
@@ -79,7 +79,7 @@ fn rejects_impossible_count() {
     let error = Compound::decode(Reader::new(&bytes)).unwrap_err();
     assert!(matches!(error, DecodeError::Truncated { left: 4, .. }), "{error}");
     let id = rpc::ProcedureId::new(100_003, 4, 1);
-    let call = program::Call::decode(Offered::ALL, id, Reader::new(&bytes));
+    let call = program::Call::decode(OfferedPrograms::ALL, id, Reader::new(&bytes));
     assert_eq!(call, Err(RpcError::GarbageArguments));
 }
 
@@ -97,12 +97,13 @@ fn a_request_hands_out_a_compound() {
     };
     header.encode(&mut Writer::new(&mut message));
     message.extend(&bytes);
-    let request = server::decode_request(&message, Offered::ALL).unwrap();
+    let request = server::decode_request(&message, OfferedPrograms::ALL).unwrap();
     let Ok(program::Call::Nfs4(Call::Compound(compound))) = request.body else {
         panic!("{request:?}");
     };
     assert_eq!((compound.minor, compound.count()), (2, 1));
-    let refused = server::decode_request(&message, Offered { nfs3: true, ..Offered::NONE });
+    let refused =
+        server::decode_request(&message, OfferedPrograms { nfs3: true, ..OfferedPrograms::NONE });
     let mismatch = RpcError::ProgramMismatch { low: 3, high: 3 };
     assert_eq!(refused.unwrap().body, Err(mismatch));
 }
@@ -146,7 +147,7 @@ fn a_reply_can_be_without_results() {
 #[test]
 fn returns_requested_available_attributes() {
     let attributes = Attributes { size: Some(5), mode: Some(0o644), ..Attributes::default() };
-    let requested = Bitmap::of(&[attribute::SIZE, attribute::FILEID]);
+    let requested = Bitmap::from_numbers(&[attribute::SIZE, attribute::FILEID]);
     let mut out = Vec::new();
     let mut reply = ReplyBuilder::new(&mut out, b"");
     reply.getattr_ok(&attributes, requested);

@@ -193,7 +193,7 @@ fn names() -> Samples {
 /// Operations of data, attributes and state.
 fn file_ops() -> Samples {
     let offset = OFFSET;
-    let request = Bitmap::of(&[1, 33, 64]);
+    let request = Bitmap::from_numbers(&[1, 33, 64]);
     vec![
         (Op::Access { access: 0x1f }, "0000001f".into()),
         (Op::Close { seqid: 3, stateid: STATE }, format!("00000003 {STATEID}")),
@@ -236,7 +236,8 @@ fn exchanges() -> Samples {
         let op = Op::ExchangeId { owner: client, flags: 0x1_0002, protection, implementation };
         (op, format!("{client_bytes} 00010002 {bytes}"))
     };
-    let protected = ProtectedOps { enforce: Bitmap::of(&[43]), allow: Bitmap::of(&[3]) };
+    let protected =
+        ProtectedOps { enforce: Bitmap::from_numbers(&[43]), allow: Bitmap::from_numbers(&[3]) };
     let protected_bytes = "00000002 00000000 00000800 00000001 00000008";
     vec![
         exchange(StateProtection::None, None, "00000000 00000000"),
@@ -379,7 +380,12 @@ fn newer_ops() -> Samples {
             ),
         ),
         (
-            Op::IoAdvise { stateid: STATE, offset, count: length, hints: Bitmap::of(&[1]) },
+            Op::IoAdvise {
+                stateid: STATE,
+                offset,
+                count: length,
+                hints: Bitmap::from_numbers(&[1]),
+            },
             format!("{ranged} 00000001 00000002"),
         ),
         (Op::OffloadCancel { stateid: STATE }, STATEID.into()),

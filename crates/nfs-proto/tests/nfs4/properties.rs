@@ -90,7 +90,7 @@ fn all_attributes(seed: u64) -> Attributes<'static> {
         entry_notice_delay: time(57),
         layout_block_bytes: word(65),
         layout_alignment_bytes: word(66),
-        supported_exclusive: Some(Bitmap::of(&[4, 75, 127])),
+        supported_exclusive: Some(Bitmap::from_numbers(&[4, 75, 127])),
         charset_capabilities: word(76),
         clone_block_bytes: word(77),
         freed_bytes: long(78),
@@ -177,7 +177,7 @@ fn walk(result: &OpResult<'_>) {
 proptest! {
     #[test]
     fn attributes_come_back(seed: u64, requested in vec(0..128_u32, 0..60)) {
-        let requested = Bitmap::of(&requested);
+        let requested = Bitmap::from_numbers(&requested);
         let attributes = all_attributes(seed);
         prop_assert_eq!(attributes.mask(), Attributes::UNDERSTOOD);
         let mut out = Vec::new();

@@ -41,7 +41,7 @@ fn opened() -> Vec<(OpOk<'static>, String)> {
         (Delegation::NoneExt(NoDelegation::Contention, true), "00000003 00000001 00000001".into()),
         (Delegation::NoneExt(NoDelegation::Resource, false), "00000003 00000002 00000000".into()),
     ];
-    let set = Bitmap::of(&[4, 33]);
+    let set = Bitmap::from_numbers(&[4, 33]);
     delegations
         .into_iter()
         .map(|(delegation, bytes)| {
@@ -53,7 +53,7 @@ fn opened() -> Vec<(OpOk<'static>, String)> {
 }
 
 fn file_results() -> Vec<(OpOk<'static>, String)> {
-    let set = Bitmap::of(&[4, 33]);
+    let set = Bitmap::from_numbers(&[4, 33]);
     let set_bytes = "00000002 00000010 00000002";
     let entry = |cookie: u32, name: &str| format!("00000001 00000000 {cookie:08x} {name} {FATTR}");
     let chain = format!("{} {} 00000000", entry(3, NAME), entry(4, LONGER));
@@ -133,7 +133,7 @@ fn state_results() -> Vec<(OpOk<'static>, String)> {
     let server = format!("00000000 00000006 {NAME} {LONGER}");
     let implementation =
         Implementation { domain: b"name", name: b"other", date: Time { seconds: 2, nanos: 3 } };
-    let protected = ProtectedOps { enforce: Bitmap::of(&[43]), allow: Bitmap::EMPTY };
+    let protected = ProtectedOps { enforce: Bitmap::from_numbers(&[43]), allow: Bitmap::EMPTY };
     let created = OpOk::CreateSession {
         session: SESSION_ID,
         sequence: 5,
@@ -200,7 +200,7 @@ fn newer_results() -> Vec<(OpOk<'static>, String)> {
         copied(None, "00000000"),
         copied(Some(STATE), &format!("00000001 {STATEID}")),
         (OpOk::Deallocate, String::new()),
-        (OpOk::IoAdvise { hints: Bitmap::of(&[1]) }, "00000001 00000002".into()),
+        (OpOk::IoAdvise { hints: Bitmap::from_numbers(&[1]) }, "00000001 00000002".into()),
         (OpOk::OffloadCancel, String::new()),
         (OpOk::OffloadStatus { count: 5, complete }, "00000000 00000005 00000001 0000001c".into()),
         (OpOk::ReadPlus { eof: true, segments }, format!("00000001 {segment_bytes}")),
@@ -235,7 +235,7 @@ fn failures() -> Vec<(OpResult<'static>, String)> {
     let denied =
         Denied { offset: 0x1_0000_0002, length: 0x3_0000_0004, lock_type: LockType::Write, owner };
     let denied_bytes = format!("0000271a {RANGE} 00000002 00000000 00000005 {NAME}");
-    let set = Bitmap::of(&[4]);
+    let set = Bitmap::from_numbers(&[4]);
     vec![
         (OpResult::Failed(OpCode::Illegal, Status::OpIllegal), "0000273c".into()),
         (OpResult::Failed(OpCode::Layoutget, Status::NotSupp), "00002714".into()),

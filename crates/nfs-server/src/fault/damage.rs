@@ -40,7 +40,7 @@ impl Damage {
 }
 
 /// A reply after damage was applied.
-pub(crate) struct Damaged {
+pub(crate) struct DamagedReply {
     pub(crate) reply: Outbox,
     /// The fault that struck it, if any.
     pub(crate) struck: Option<FaultKind>,
@@ -54,14 +54,14 @@ pub(crate) fn damage(
     state: &mut FaultState,
     mut reply: Outbox,
     transport: Transport,
-) -> Damaged {
+) -> DamagedReply {
     let is_stream = transport != Transport::Udp;
     if plan.is_none() {
-        return Damaged { reply, struck: None, closes: false };
+        return DamagedReply { reply, struck: None, closes: false };
     }
     if state.draw_strike(plan.wrong_xid) {
         reply.head()[MARK_BYTES] ^= XID_CHANGE;
-        return Damaged { reply, struck: Some(FaultKind::WrongXid), closes: false };
+        return DamagedReply { reply, struck: Some(FaultKind::WrongXid), closes: false };
     }
     if state.draw_strike(plan.cut) {
         let closes = plan.cut_closes && is_stream;
@@ -72,13 +72,13 @@ pub(crate) fn damage(
             let mark = (LAST_FRAGMENT | length as u32).to_be_bytes();
             reply.head()[..MARK_BYTES].copy_from_slice(&mark);
         }
-        return Damaged { reply, struck: Some(FaultKind::Cut), closes };
+        return DamagedReply { reply, struck: Some(FaultKind::Cut), closes };
     }
     if is_stream && state.draw_strike(plan.oversized) {
         reply.head()[..MARK_BYTES].copy_from_slice(&GREATEST_MARK);
-        return Damaged { reply, struck: Some(FaultKind::Oversized), closes: false };
+        return DamagedReply { reply, struck: Some(FaultKind::Oversized), closes: false };
     }
-    Damaged { reply, struck: None, closes: false }
+    DamagedReply { reply, struck: None, closes: false }
 }
 
 /// The first half of a record, with the mark of the whole.

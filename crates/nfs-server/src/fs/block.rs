@@ -1,9 +1,9 @@
 //! Blocks of file data, and pieces of them on their way to a socket.
 //!
 //! A file is a row of places of `BLOCK_BYTES` each; a `Block` holds the first bytes of one place,
-//! and the rest of it reads as zeros. A `Piece` keeps its block alive without copying it, so data
-//! that was handed out can never change or become another file's: a write meanwhile finds the block
-//! shared and makes a new one.
+//! and the rest of it reads as zeros. A `DataPiece` keeps its block alive without copying it, so
+//! data that was handed out can never change or become another file's: a write meanwhile finds the
+//! block shared and makes a new one.
 
 use std::sync::{Arc, LazyLock};
 
@@ -118,14 +118,14 @@ impl Drop for Block {
 
 /// Bytes of a file ready to be sent; cheap to hold, never changes.
 #[derive(Clone, Debug)]
-pub enum Piece {
+pub enum DataPiece {
     /// A part of a stored block: the block, the first byte and the end.
     Stored(Arc<Block>, u32, u32),
     /// A part of a static buffer.
     Fixed(&'static [u8]),
 }
 
-impl Piece {
+impl DataPiece {
     /// Returns the bytes of the block.
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -143,7 +143,7 @@ impl Piece {
     }
 
     /// Takes the part `[start, end)` of a block; the caller keeps it within `Block::len`.
-    pub(super) fn of(block: &Arc<Block>, start: usize, end: usize) -> Self {
+    pub(super) fn from_block(block: &Arc<Block>, start: usize, end: usize) -> Self {
         debug_assert!(start <= end && end <= block.len());
         Self::Stored(Arc::clone(block), start as u32, end as u32)
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::block::{BLOCK_BYTES, Block, Piece};
+use super::block::{BLOCK_BYTES, Block, DataPiece};
 use super::budget::Budget;
 use super::types::{FILE_BYTES_MAX, FsError};
 
@@ -71,7 +71,7 @@ impl FileContent {
     }
 
     /// Appends to `out` the pieces of up to `count` bytes from `offset`.
-    pub fn read(&self, offset: u64, count: u32, out: &mut Vec<Piece>) -> ReadSpan {
+    pub fn read(&self, offset: u64, count: u32, out: &mut Vec<DataPiece>) -> ReadSpan {
         let available = self.size.saturating_sub(offset);
         let count = available.min(u64::from(count));
         let end = offset.saturating_add(count);
@@ -201,9 +201,9 @@ impl FileContent {
         Ok(())
     }
 
-    fn read_place(&self, index: u64, start: usize, end: usize, out: &mut Vec<Piece>) {
+    fn read_place(&self, index: u64, start: usize, end: usize, out: &mut Vec<DataPiece>) {
         if self.mode == StoreMode::Discard {
-            out.push(Piece::pattern(start, end));
+            out.push(DataPiece::pattern(start, end));
             return;
         }
         let mut position = start;
@@ -211,10 +211,10 @@ impl FileContent {
             && start < block.len()
         {
             position = end.min(block.len());
-            out.push(Piece::of(block, start, position));
+            out.push(DataPiece::from_block(block, start, position));
         }
         if position < end {
-            out.push(Piece::zeros(end - position));
+            out.push(DataPiece::zeros(end - position));
         }
     }
 

@@ -19,7 +19,7 @@ use super::{Context, FileSystem};
 
 /// The object that was created (or, for CREATE, found), and the change of its directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Created {
+pub struct CreatedObject {
     /// Number of the object.
     pub id: InodeId,
     /// Attributes of the object.
@@ -51,7 +51,7 @@ impl FileSystem {
         mode: CreateMode,
         set: &SetAttributes,
         context: &Context,
-    ) -> Result<Created, FsError> {
+    ) -> Result<CreatedObject, FsError> {
         let _names = self.lock_names();
         let parent = self.table.get(directory)?;
         if let Some(existing) = self.find_child(&parent, name, &context.caller)? {
@@ -88,7 +88,7 @@ impl FileSystem {
         object: NewObject<'_>,
         set: &SetAttributes,
         context: &Context,
-    ) -> Result<Created, FsError> {
+    ) -> Result<CreatedObject, FsError> {
         let _names = self.lock_names();
         let parent = self.table.get(directory)?;
         if self.find_child(&parent, name, &context.caller)?.is_some() {
@@ -144,7 +144,7 @@ impl FileSystem {
         new: NewInode,
         set: &SetAttributes,
         now: FileTime,
-    ) -> Result<Created, FsError> {
+    ) -> Result<CreatedObject, FsError> {
         let is_directory = new.kind == FileKind::Directory;
         let inode = self.table.insert(|id| Inode::new(id, new, set, now));
         let added = parent.change(|state| {
@@ -155,7 +155,7 @@ impl FileSystem {
         });
         match added {
             Ok((directory, ())) => {
-                Ok(Created { id: inode.id, attributes: inode.attributes(), directory })
+                Ok(CreatedObject { id: inode.id, attributes: inode.attributes(), directory })
             }
             Err(error) => {
                 self.table.remove(inode.id);
@@ -172,7 +172,7 @@ fn take_existing(
     mode: CreateMode,
     set: &SetAttributes,
     context: &Context,
-) -> Result<Created, FsError> {
+) -> Result<CreatedObject, FsError> {
     let is_file = existing.kind == FileKind::Regular;
     let taken = match mode {
         CreateMode::Unchecked => is_file,
@@ -188,5 +188,5 @@ fn take_existing(
         let only_size = SetAttributes { size: set.size, ..SetAttributes::default() };
         existing.change(|state| existing.apply(state, &only_size, context))?;
     }
-    Ok(Created { id: existing.id, attributes: existing.attributes(), directory })
+    Ok(CreatedObject { id: existing.id, attributes: existing.attributes(), directory })
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::block::Piece;
+use super::block::DataPiece;
 use super::content::{FileContent, ReadSpan};
 use super::handle::InodeId;
 use super::inode::{Body, INODE_BYTES};
@@ -35,7 +35,7 @@ pub struct ExtentsRead<'a> {
     /// Maximum number of extents.
     pub extents_max: usize,
     /// Stored bytes of the data extents, in order.
-    pub pieces: &'a mut Vec<Piece>,
+    pub pieces: &'a mut Vec<DataPiece>,
 }
 
 impl FileSystem {
@@ -73,7 +73,7 @@ impl FileSystem {
         offset: u64,
         count: u32,
         context: &Context,
-        out: &mut Vec<Piece>,
+        out: &mut Vec<DataPiece>,
     ) -> Result<(Attributes, ReadSpan), FsError> {
         let inode = self.table.get(id)?;
         let state = inode.read();

@@ -62,7 +62,7 @@ impl Directory {
     }
 
     /// Size reported to clients: at least 4 KiB, growing with the entries.
-    pub fn shown_bytes(&self) -> u64 {
+    pub fn reported_bytes(&self) -> u64 {
         (self.len() as u64 * SHOWN_ENTRY_BYTES).next_multiple_of(SHOWN_UNIT_BYTES).max(4096)
     }
 

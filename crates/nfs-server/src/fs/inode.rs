@@ -14,7 +14,7 @@ use super::directory::Directory;
 use super::handle::InodeId;
 use super::permission::{Caller, Protection};
 use super::types::{
-    Attributes, Before, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
+    Attributes, AttributesBefore, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
 };
 use super::xattr::Xattrs;
 use crate::sync;
@@ -271,8 +271,8 @@ impl State {
         }
     }
 
-    fn before(&self) -> Before {
-        Before { size: self.body.sizes().0, mtime: self.mtime, ctime: self.ctime }
+    fn before(&self) -> AttributesBefore {
+        AttributesBefore { size: self.body.sizes().0, mtime: self.mtime, ctime: self.ctime }
     }
 }
 
@@ -293,7 +293,7 @@ impl Body {
     fn sizes(&self) -> (u64, u64) {
         match self {
             Self::Regular(content) => (content.size(), content.used_bytes()),
-            Self::Directory(directory) => (directory.shown_bytes(), directory.used_bytes()),
+            Self::Directory(directory) => (directory.reported_bytes(), directory.used_bytes()),
             Self::Symlink(target) => (target.len() as u64, target.len() as u64),
             Self::Special => (0, 0),
         }

@@ -56,7 +56,7 @@ impl FileSystem {
             caller.check(state.protection(), READ)?;
         }
         let mut listing = self.list_stored(directory, cookie, &mut fits)?;
-        self.prolong(directory, cookie, &mut listing, &mut fits)?;
+        self.extend_page(directory, cookie, &mut listing, &mut fits)?;
         Ok(listing)
     }
 

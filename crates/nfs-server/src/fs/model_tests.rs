@@ -16,34 +16,34 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 #[derive(Clone, Debug)]
 enum Op {
-    Create(Place),
-    Write(Place, u64, Vec<u8>),
-    Resize(Place, u64),
-    Mkdir(Place),
-    Symlink(Place),
-    Link(Place, Place),
-    Remove(Place),
-    Rmdir(Place),
-    Rename(Place, Place),
+    Create(ModelPath),
+    Write(ModelPath, u64, Vec<u8>),
+    Resize(ModelPath, u64),
+    Mkdir(ModelPath),
+    Symlink(ModelPath),
+    Link(ModelPath, ModelPath),
+    Remove(ModelPath),
+    Rmdir(ModelPath),
+    Rename(ModelPath, ModelPath),
 }
 
 /// A directory (the root, or a name below it) and a name in it.
 #[derive(Clone, Debug)]
-struct Place {
+struct ModelPath {
     directory: &'static str,
     name: &'static str,
 }
 
-impl Place {
+impl ModelPath {
     fn path(&self, root: &Path) -> std::path::PathBuf {
         root.join(self.directory).join(self.name)
     }
 }
 
-fn places() -> impl Strategy<Value = Place> {
+fn places() -> impl Strategy<Value = ModelPath> {
     let directories = prop_oneof![3 => Just(""), 1 => Just("a"), 1 => Just("b"), 1 => Just("a/b")];
     (directories, prop::sample::select(&NAMES[..]))
-        .prop_map(|(directory, name)| Place { directory, name })
+        .prop_map(|(directory, name)| ModelPath { directory, name })
 }
 
 fn ops() -> impl Strategy<Value = Op> {
@@ -65,9 +65,10 @@ fn ops() -> impl Strategy<Value = Op> {
 fn apply_here(fs: &FileSystem, op: &Op) -> Result<(), FsError> {
     let context = Context::default();
     let set = SetAttributes::default();
-    let dir = |place: &Place| fs.find_path(place.directory).map(|(id, _)| id);
-    let at = |place: &Place| Ok(fs.lookup(dir(place)?, place.name.as_bytes(), &context.caller)?.id);
-    let make = |place: &Place, object| {
+    let dir = |place: &ModelPath| fs.find_path(place.directory).map(|(id, _)| id);
+    let at =
+        |place: &ModelPath| Ok(fs.lookup(dir(place)?, place.name.as_bytes(), &context.caller)?.id);
+    let make = |place: &ModelPath, object| {
         fs.make(dir(place)?, place.name.as_bytes(), object, &set, &context).map(drop)
     };
     match op {
@@ -85,8 +86,8 @@ fn apply_here(fs: &FileSystem, op: &Op) -> Result<(), FsError> {
         Op::Remove(p) => fs.remove(dir(p)?, p.name.as_bytes(), &context).map(drop),
         Op::Rmdir(p) => fs.remove_directory(dir(p)?, p.name.as_bytes(), &context).map(drop),
         Op::Rename(f, t) => {
-            let to = Named::new(dir(t)?, t.name.as_bytes());
-            fs.rename(Named::new(dir(f)?, f.name.as_bytes()), to, &context).map(drop)
+            let to = DirectoryName::new(dir(t)?, t.name.as_bytes());
+            fs.rename(DirectoryName::new(dir(f)?, f.name.as_bytes()), to, &context).map(drop)
         }
     }
 }

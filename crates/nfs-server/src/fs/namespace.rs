@@ -15,7 +15,7 @@ use super::{Context, FileSystem};
 
 /// The object that LOOKUP finds.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+pub struct LookupResult {
     /// The object.
     pub id: InodeId,
     /// Attributes of the object.
@@ -35,7 +35,7 @@ impl FileSystem {
         directory: InodeId,
         name: &[u8],
         caller: &Caller,
-    ) -> Result<Found, FsError> {
+    ) -> Result<LookupResult, FsError> {
         let parent = self.table.get(directory)?;
         let (id, directory) = {
             let state = parent.read();
@@ -56,9 +56,9 @@ impl FileSystem {
         let led_to = self.looped(parent.id, id, inode.kind);
         if led_to != id && name != b".." {
             let attributes = self.attributes(led_to)?;
-            return Ok(Found { id: led_to, attributes, directory });
+            return Ok(LookupResult { id: led_to, attributes, directory });
         }
-        Ok(Found { id, attributes: inode.attributes(), directory })
+        Ok(LookupResult { id, attributes: inode.attributes(), directory })
     }
 
     /// Adds a name to a file; returns its attributes and the directory's change.

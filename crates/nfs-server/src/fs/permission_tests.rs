@@ -135,9 +135,9 @@ fn protects_names_in_sticky_directory() {
     make_file(&fs, id, b"b", 0o666, &OTHER).unwrap();
     let denied = Err(FsError::NotPermitted);
     let a = Named::new(id, b"a");
-    let b = Named::new(id, b"b");
+    let b = DirectoryName::new(id, b"b");
     assert_eq!(fs.remove(id, b"a", &OTHER).map(drop), denied);
-    assert_eq!(fs.rename(a, Named::new(id, b"c"), &OTHER).map(drop), denied);
+    assert_eq!(fs.rename(a, DirectoryName::new(id, b"c"), &OTHER).map(drop), denied);
     assert_eq!(
         fs.rename(b, a, &OTHER).map(drop),
         denied,
@@ -147,7 +147,7 @@ fn protects_names_in_sticky_directory() {
     inner.unwrap();
     assert_eq!(fs.remove_directory(id, b"inner", &OTHER).map(drop), denied);
     fs.remove_directory(id, b"inner", &OWNER).unwrap();
-    fs.rename(b, Named::new(id, b"c"), &OTHER).unwrap();
+    fs.rename(b, DirectoryName::new(id, b"c"), &OTHER).unwrap();
     // The owner of the directory may remove any name.
     let chown = SetAttributes { uid: Some(3), ..NONE };
     set(&fs, id, &chown, &ROOT).unwrap();
@@ -162,10 +162,10 @@ fn requires_write_to_move_directory() {
     set(&fs, fs.root(), &chown, &ROOT).unwrap();
     fs.make(fs.root(), b"m", NewObject::Directory, &mode(0o755), &OWNER).unwrap();
     let from = Named::new(fs.root(), b"m");
-    let to = Named::new(id, b"m");
+    let to = DirectoryName::new(id, b"m");
     assert_eq!(fs.rename(from, to, &OTHER).map(drop), Err(FsError::AccessDenied));
-    fs.rename(from, Named::new(fs.root(), b"n"), &OTHER).unwrap();
-    fs.rename(Named::new(fs.root(), b"n"), to, &OWNER).unwrap();
+    fs.rename(from, DirectoryName::new(fs.root(), b"n"), &OTHER).unwrap();
+    fs.rename(DirectoryName::new(fs.root(), b"n"), to, &OWNER).unwrap();
 }
 
 #[test]

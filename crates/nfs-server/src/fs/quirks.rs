@@ -78,7 +78,7 @@ impl FileSystem {
     }
 
     /// Extends the last page of a directory if directories never end.
-    pub(super) fn prolong(
+    pub(super) fn extend_page(
         &self,
         directory: InodeId,
         cookie: u64,

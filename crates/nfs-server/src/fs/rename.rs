@@ -16,7 +16,7 @@ use super::{Context, FileSystem};
 
 /// The changes of the two directories; identical if there is only one.
 #[derive(Clone, Copy, Debug)]
-pub struct Renamed {
+pub struct RenameChanges {
     /// The directory of the old name.
     pub from: Change,
     /// The directory of the new name.
@@ -25,14 +25,14 @@ pub struct Renamed {
 
 /// A name in a directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub struct DirectoryName<'a> {
     /// The directory.
     pub directory: InodeId,
     /// The name in it.
     pub name: &'a [u8],
 }
 
-impl<'a> Named<'a> {
+impl<'a> DirectoryName<'a> {
     /// Creates a name in a directory.
     pub const fn new(directory: InodeId, name: &'a [u8]) -> Self {
         Self { directory, name }
@@ -49,10 +49,10 @@ impl FileSystem {
     /// `NotPermitted` (sticky bit).
     pub fn rename(
         &self,
-        from: Named<'_>,
-        to: Named<'_>,
+        from: DirectoryName<'_>,
+        to: DirectoryName<'_>,
         context: &Context,
-    ) -> Result<Renamed, FsError> {
+    ) -> Result<RenameChanges, FsError> {
         let Context { caller, now, .. } = *context;
         let names = self.lock_names();
         let source = self.table.get(from.directory)?;
@@ -66,7 +66,7 @@ impl FileSystem {
         if matches!(&replaced, Some(replaced) if replaced.id == moved.id) {
             let (from, ()) = source.change(|_| Ok(()))?;
             let (to, ()) = target.change(|_| Ok(()))?;
-            return Ok(Renamed { from, to });
+            return Ok(RenameChanges { from, to });
         }
         check_move(&caller, &source, &target, &moved)?;
         if moved.kind == FileKind::Directory && self.is_below(&target, moved.id)? {
@@ -93,7 +93,7 @@ impl FileSystem {
                 note_change(state, -links, now);
                 Ok(())
             })?;
-            Renamed { from, to }
+            RenameChanges { from, to }
         };
         note_moved(&moved, target.id, now);
         if let Some(replaced) = &replaced {
@@ -153,7 +153,7 @@ fn rename_within(
     from: &[u8],
     to: &[u8],
     note_change: impl FnOnce(&mut State),
-) -> Result<Renamed, FsError> {
+) -> Result<RenameChanges, FsError> {
     let (change, ()) = directory.change(|state| {
         let entries = state.directory_mut()?;
         let id = entries.find(from).ok_or(FsError::NoEntry)?;
@@ -162,7 +162,7 @@ fn rename_within(
         note_change(state);
         Ok(())
     })?;
-    Ok(Renamed { from: change, to: change })
+    Ok(RenameChanges { from: change, to: change })
 }
 
 /// Records in a directory that an entry was added or removed, with the `..` of a subdirectory.

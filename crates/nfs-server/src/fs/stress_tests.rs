@@ -70,10 +70,20 @@ fn churn(fs: &FileSystem, thread: u32) {
         let id = file(fs, &own);
         fs.write(id, round, &[thread as u8; 3000], &CONTEXT).unwrap();
         // All threads compete for these names; only one can win each step.
-        fs.rename(Named::new(root, own.as_bytes()), Named::new(root, b"shared"), &CONTEXT).unwrap();
+        fs.rename(
+            DirectoryName::new(root, own.as_bytes()),
+            DirectoryName::new(root, b"shared"),
+            &CONTEXT,
+        )
+        .unwrap();
         fs.make(root, b"d", NewObject::Directory, &NONE, &CONTEXT).ok();
         if let Ok(found) = fs.lookup(root, b"d", &CONTEXT.caller) {
-            fs.rename(Named::new(root, b"shared"), Named::new(found.id, b"in"), &CONTEXT).ok();
+            fs.rename(
+                DirectoryName::new(root, b"shared"),
+                DirectoryName::new(found.id, b"in"),
+                &CONTEXT,
+            )
+            .ok();
             fs.list(found.id, 0, &CONTEXT.caller, |_| true).ok();
             fs.remove(found.id, b"in", &CONTEXT).ok();
         }

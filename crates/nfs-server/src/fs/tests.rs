@@ -226,7 +226,7 @@ fn rename_replaces_and_refuses() {
     let e = directory(&fs, root, "e");
     let inner = directory(&fs, d, "inner");
     let rename = |from: &[u8], directory: InodeId, to: &[u8]| {
-        fs.rename(Named::new(root, from), Named::new(directory, to), &CONTEXT)
+        fs.rename(DirectoryName::new(root, from), DirectoryName::new(directory, to), &CONTEXT)
     };
     assert_eq!(rename(b"a", root, b"d").unwrap_err(), FsError::IsDirectory);
     assert_eq!(rename(b"d", root, b"a").unwrap_err(), FsError::NotDirectory);
@@ -253,7 +253,8 @@ fn updates_parent_of_moved_directory() {
     let a = directory(&fs, fs.root(), "a");
     let b = directory(&fs, fs.root(), "b");
     let moved = directory(&fs, a, "m");
-    let renamed = fs.rename(Named::new(a, b"m"), Named::new(b, b"n"), &CONTEXT).unwrap();
+    let renamed =
+        fs.rename(DirectoryName::new(a, b"m"), DirectoryName::new(b, b"n"), &CONTEXT).unwrap();
     assert_eq!((renamed.from.after.nlink, renamed.to.after.nlink), (2, 3));
     assert_eq!(fs.lookup(moved, b"..", &CONTEXT.caller).unwrap().id, b);
 }
@@ -264,7 +265,12 @@ fn ignores_rename_onto_same_file() {
     let id = file(&fs, "one");
     fs.link(id, fs.root(), b"two", &CONTEXT).unwrap();
     let root = fs.attributes(fs.root());
-    fs.rename(Named::new(fs.root(), b"one"), Named::new(fs.root(), b"two"), &CONTEXT).unwrap();
+    fs.rename(
+        DirectoryName::new(fs.root(), b"one"),
+        DirectoryName::new(fs.root(), b"two"),
+        &CONTEXT,
+    )
+    .unwrap();
     assert_eq!(fs.list_path("/").unwrap(), [b"one", b"two"]);
     assert_eq!((fs.attributes(fs.root()), fs.attributes(id).unwrap().nlink), (root, 2));
 }

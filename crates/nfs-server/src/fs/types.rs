@@ -138,7 +138,7 @@ pub struct SetAttributes {
 
 /// Attributes before a change, for weak cache consistency. **Source:** RFC 1813 section 2.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Before {
+pub struct AttributesBefore {
     /// Size in bytes.
     pub size: u64,
     /// Last change of the data.
@@ -151,7 +151,7 @@ pub struct Before {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Attributes just before.
-    pub before: Before,
+    pub before: AttributesBefore,
     /// Attributes just after.
     pub after: Attributes,
 }

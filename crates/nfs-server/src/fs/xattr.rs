@@ -262,7 +262,8 @@ mod tests {
 
     use super::super::tests::{CONTEXT, NONE, NOW, empty, file};
     use super::super::{
-        Attributes, CreateMode, FileKind, FileTime, Named, NewObject, Permissions, SetAttributes,
+        Attributes, CreateMode, DirectoryName, FileKind, FileTime, NewObject, Permissions,
+        SetAttributes,
     };
     use super::*;
 
@@ -403,7 +404,8 @@ mod tests {
         let root = fs.root();
         let id = file(&fs, "f");
         set(&fs, id, b"a", b"1").unwrap();
-        fs.rename(Named::new(root, b"f"), Named::new(root, b"g"), &CONTEXT).unwrap();
+        fs.rename(DirectoryName::new(root, b"f"), DirectoryName::new(root, b"g"), &CONTEXT)
+            .unwrap();
         fs.link(id, root, b"h", &CONTEXT).unwrap();
         fs.remove(root, b"g", &CONTEXT).unwrap();
         let found = fs.lookup(root, b"h", &CONTEXT.caller).unwrap().id;

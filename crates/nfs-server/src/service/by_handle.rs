@@ -7,8 +7,8 @@
 use super::Service;
 use crate::clock::monotonic_ns;
 use crate::fs::{
-    Attributes, Caller, Change, Context, CreateMode, Created, FileTime, Found, FsError, InodeId,
-    Listing, Named, NewObject, Renamed, SetAttributes,
+    Attributes, Caller, Change, Context, CreateMode, CreatedObject, DirectoryName, FileTime,
+    FsError, InodeId, Listing, LookupResult, NewObject, RenameChanges, SetAttributes,
 };
 
 /// A name in the directory with this handle.
@@ -66,7 +66,7 @@ impl Service {
         }
     }
 
-    pub(super) fn find_name(&self, at: Name<'_>, caller: &Caller) -> Result<Found, FsError> {
+    pub(super) fn find_name(&self, at: Name<'_>, caller: &Caller) -> Result<LookupResult, FsError> {
         self.shared.fs.lookup(self.inode_of(at.dir)?, at.name, caller)
     }
 
@@ -76,7 +76,7 @@ impl Service {
         mode: CreateMode,
         set: &SetAttributes,
         context: &Context,
-    ) -> Result<Created, FsError> {
+    ) -> Result<CreatedObject, FsError> {
         // An unchecked CREATE truncates an existing file.
         if set.size.is_some() && mode == CreateMode::Unchecked {
             self.recall_named(at, &context.caller)?;
@@ -90,7 +90,7 @@ impl Service {
         object: NewObject<'_>,
         set: &SetAttributes,
         context: &Context,
-    ) -> Result<Created, FsError> {
+    ) -> Result<CreatedObject, FsError> {
         self.shared.fs.make(self.inode_of(at.dir)?, at.name, object, set, context)
     }
 
@@ -112,11 +112,11 @@ impl Service {
         from: Name<'_>,
         to: Name<'_>,
         context: &Context,
-    ) -> Result<Renamed, FsError> {
+    ) -> Result<RenameChanges, FsError> {
         self.recall_named(from, &context.caller)?;
         self.recall_named(to, &context.caller)?;
-        let from = Named::new(self.inode_of(from.dir)?, from.name);
-        let to = Named::new(self.inode_of(to.dir)?, to.name);
+        let from = DirectoryName::new(self.inode_of(from.dir)?, from.name);
+        let to = DirectoryName::new(self.inode_of(to.dir)?, to.name);
         self.shared.fs.rename(from, to, context)
     }
 

@@ -14,11 +14,11 @@ use super::Service;
 use super::by_handle::Name;
 use super::convert::{fattr, handle, set_attributes, wcc};
 use crate::fs::{
-    Caller, Change, Context, CreateMode, Created, FileKind, FsError, NewObject, SetAttributes,
+    Caller, Change, Context, CreateMode, CreatedObject, FileKind, FsError, NewObject, SetAttributes,
 };
 
 /// Outcome of a procedure that creates an object: the directory's change and the object.
-pub(super) type MadeReply = (WccData, Result<WireCreated, Status>);
+pub(super) type CreateOutcome = (WccData, Result<WireCreated, Status>);
 
 impl Service {
     pub(super) fn lookup_v3(&self, at: Name<'_>, caller: &Caller) -> Reply<'static> {
@@ -37,7 +37,12 @@ impl Service {
         }
     }
 
-    pub(super) fn create_v3(&self, at: Name<'_>, how: CreateHow, context: &Context) -> MadeReply {
+    pub(super) fn create_v3(
+        &self,
+        at: Name<'_>,
+        how: CreateHow,
+        context: &Context,
+    ) -> CreateOutcome {
         let (mode, set) = match how {
             CreateHow::Unchecked(sattr) => (CreateMode::Unchecked, set_attributes(&sattr)),
             CreateHow::Guarded(sattr) => (CreateMode::Guarded, set_attributes(&sattr)),
@@ -56,11 +61,11 @@ impl Service {
         object: NewObject<'_>,
         sattr: &Sattr,
         context: &Context,
-    ) -> MadeReply {
+    ) -> CreateOutcome {
         self.made_reply(at.dir, self.make_object(at, object, &set_attributes(sattr), context))
     }
 
-    fn made_reply(&self, dir: &[u8], created: Result<Created, FsError>) -> MadeReply {
+    fn made_reply(&self, dir: &[u8], created: Result<CreatedObject, FsError>) -> CreateOutcome {
         match created {
             Ok(created) => {
                 let object = WireCreated {

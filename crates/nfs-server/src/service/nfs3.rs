@@ -15,7 +15,7 @@ use super::by_handle::Name;
 use super::convert::{fattr, file_time, granted_access, set_attributes, wcc};
 use super::listing::{Cursor, PlusCounts};
 use super::names::requested_node;
-use super::{Service, Written};
+use super::{Service, WriteOutcome};
 use crate::fs::{
     Attributes, BLOCK_BYTES, Caller, Context, FILE_BYTES_MAX, FsError, LINKS_MAX, NAME_BYTES_MAX,
     NewObject, Permissions,
@@ -212,7 +212,7 @@ impl Service {
             Err(error) => Err(error),
         };
         match written {
-            Ok(Written { change, count, verifier }) => {
+            Ok(WriteOutcome { change, count, verifier }) => {
                 let committed = self.claimed_stability(stable);
                 let ok = WriteOk { count, committed, verifier };
                 Reply::Write { wcc: wcc(&change), result: Ok(ok) }

@@ -16,7 +16,7 @@ mod delegations;
 mod listing;
 mod locks;
 mod names;
-mod numbered;
+mod numbered_calls;
 mod objects;
 mod opens;
 mod sessions;
@@ -29,7 +29,7 @@ use nfs_proto::nfs4::{OpOk, Stateid};
 
 pub(crate) use self::state::Tables;
 
-use self::answer::{Answer, Failure};
+use self::answer::{CompoundAnswer, Failure};
 use self::state::{Principal, Requester, Session};
 use crate::callback_line::CallbackLine;
 use crate::fs::{Context, InodeId};
@@ -43,7 +43,7 @@ pub(super) struct Run<'s> {
     line: Option<&'s std::sync::Arc<CallbackLine>>,
     now_ns: u64,
     /// The reply written so far.
-    answer: Answer<'s>,
+    answer: CompoundAnswer<'s>,
     /// The session that SEQUENCE named, from v4.1 on.
     session: Option<&'s std::sync::Arc<Session>>,
     current: Option<InodeId>,

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use nfs_proto::RpcError;
 use nfs_proto::portmap::{self, Mapping, PROTOCOL_TCP, PROTOCOL_UDP};
-use nfs_proto::program::{Offered, Reply};
+use nfs_proto::program::{OfferedPrograms, Reply};
 use nfs_proto::rpcbind::{self, AddressEntry, NetId, Netbuf, UniversalAddress};
 use nfs_proto::server::{encode_refusal, encode_reply};
 
@@ -36,7 +36,7 @@ pub(crate) struct Registered {
 pub(crate) fn registrations(
     socket: SocketAddr,
     transport: Transport,
-    offered: Offered,
+    offered: OfferedPrograms,
 ) -> Vec<Registered> {
     let mut addresses = vec![socket];
     // A socket on all IPv6 addresses takes IPv4 as well. **Source:** ipv6(7), IPV6_V6ONLY.
@@ -52,7 +52,7 @@ pub(crate) fn registrations(
             registered.push(Registered {
                 program,
                 version,
-                netid: NetId::of(transport == Transport::Udp, address.ip()),
+                netid: NetId::from_address(transport == Transport::Udp, address.ip()),
                 port: address.port(),
                 address: UniversalAddress::new(*address),
             });
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn netids(listener: &str, transport: Transport) -> Vec<(NetId, String)> {
-        let only_3 = Offered { nfs3: true, ..Offered::NONE };
+        let only_3 = OfferedPrograms { nfs3: true, ..OfferedPrograms::NONE };
         let list = registrations(listener.parse().unwrap(), transport, only_3);
         assert!(list.iter().all(|listed| (listed.program, listed.version) == (100_003, 3)));
         let text = |listed: &Registered| String::from_utf8_lossy(listed.address.as_bytes()).into();
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn registers_everything_offered() {
         let address = "127.0.0.1:1".parse().unwrap();
-        let all = registrations(address, Transport::Tcp, Offered::ALL);
-        assert_eq!(all.len(), Offered::ALL.table().len());
-        assert!(registrations(address, Transport::Tcp, Offered::NONE).is_empty());
+        let all = registrations(address, Transport::Tcp, OfferedPrograms::ALL);
+        assert_eq!(all.len(), OfferedPrograms::ALL.table().len());
+        assert!(registrations(address, Transport::Tcp, OfferedPrograms::NONE).is_empty());
     }
 }

@@ -13,7 +13,7 @@ use crate::clock::monotonic_ns;
 use crate::fs::Caller;
 use crate::origin::Origin;
 use crate::outbox::Outbox;
-use crate::replies::{CallKey, Known, Replies};
+use crate::replies::{CallKey, CallLookup, Replies};
 
 /// Bytes of a call that its checksum covers: header, credential and most arguments.
 const SUM_BYTES: usize = 256;
@@ -71,19 +71,19 @@ impl Service {
         out: &mut Outbox,
     ) {
         match self.shared.replies.begin(key, monotonic_ns()) {
-            Known::New => {
+            CallLookup::New => {
                 self.counters.cache_misses.add(1);
                 let mut reply = Outbox::default();
                 self.carry_out(call, caller, origin, xid, &mut reply);
                 self.shared.replies.keep(key, reply.to_vec());
                 out.append(reply);
             }
-            Known::Answered(reply) => {
+            CallLookup::Answered(reply) => {
                 self.counters.cache_hits.add(1);
                 out.head().extend_from_slice(&reply);
                 out.seal();
             }
-            Known::Busy => self.counters.cache_busy.add(1),
+            CallLookup::Busy => self.counters.cache_busy.add(1),
         }
     }
 

@@ -30,14 +30,14 @@ pub struct Client {
 }
 
 /// The results of one call, owned.
-pub struct Answer {
+pub struct CallResults {
     pub xid: u32,
     procedure: u32,
     pub rpc: Result<(), RpcError>,
     pub results: Vec<u8>,
 }
 
-impl Answer {
+impl CallResults {
     /// Decodes the results of a call of NFS v3.
     pub fn nfs3(&self) -> Reply<'_> {
         assert_eq!(self.rpc, Ok(()));
@@ -107,11 +107,11 @@ fn encode_numbers_as(xid: u32, credential: Credential<'_>, id: ProcedureId) -> V
 }
 
 /// Decodes a reply; `procedure` determines the type of its results.
-pub fn parse_reply(record: &[u8], procedure: u32) -> Answer {
+pub fn parse_reply(record: &[u8], procedure: u32) -> CallResults {
     let mut reader = Reader::new(record);
     let header = ReplyHeader::decode(&mut reader).unwrap();
     let results = reader.rest().to_vec();
-    Answer { xid: header.xid, procedure, rpc: header.result, results }
+    CallResults { xid: header.xid, procedure, rpc: header.result, results }
 }
 
 impl Client {
@@ -147,11 +147,11 @@ impl Client {
     }
 
     /// Receives the next reply; `procedure` determines how to decode it.
-    pub fn receive(&mut self, procedure: u32) -> Answer {
+    pub fn receive(&mut self, procedure: u32) -> CallResults {
         self.try_receive(procedure).unwrap_or_else(|kind| panic!("no reply: {kind}"))
     }
 
-    pub fn try_receive(&mut self, procedure: u32) -> Result<Answer, ErrorKind> {
+    pub fn try_receive(&mut self, procedure: u32) -> Result<CallResults, ErrorKind> {
         Ok(parse_reply(&self.receive_record()?, procedure))
     }
 
@@ -170,7 +170,7 @@ impl Client {
     }
 
     /// Makes one call of any program.
-    pub fn call(&mut self, call: &program::Call<'_>) -> Answer {
+    pub fn call(&mut self, call: &program::Call<'_>) -> CallResults {
         let bytes = self.encode(call);
         self.send(&bytes);
         let answer = self.receive(call.procedure_id().procedure);
@@ -179,12 +179,12 @@ impl Client {
     }
 
     /// Makes one call of NFS v3.
-    pub fn nfs(&mut self, call: Call<'_>) -> Answer {
+    pub fn nfs(&mut self, call: Call<'_>) -> CallResults {
         self.call(&program::Call::Nfs3(call))
     }
 
     /// Makes one call of NFS v2.
-    pub fn nfs2(&mut self, call: nfs2::Call<'_>) -> Answer {
+    pub fn nfs2(&mut self, call: nfs2::Call<'_>) -> CallResults {
         self.call(&program::Call::Nfs2(call))
     }
 

@@ -241,11 +241,11 @@ fn checks_open_and_creates_as_caller() {
         nfs4::Attributes { mode: Some(0o755), owner: Some(b"77"), ..nfs4::Attributes::default() };
     let masked = &[nfs4::attribute::MODE, nfs4::attribute::OWNER];
     let mut scratch = Vec::new();
-    let attributes: Fattr<'_> = attributes.to_fattr(Bitmap::of(masked), &mut scratch);
+    let attributes: Fattr<'_> = attributes.to_fattr(Bitmap::from_numbers(masked), &mut scratch);
     let make = Op::Create { kind: nfs4::CreateKind::Directory, name: b"d", attributes };
     let reply = other.call(&[Op::Putrootfh, lookup("export"), make]);
     let OpOk::Create { set, .. } = reply.ok() else { unreachable!() };
-    assert_eq!(set, Bitmap::of(&[nfs4::attribute::MODE]));
+    assert_eq!(set, Bitmap::from_numbers(&[nfs4::attribute::MODE]));
     let found = server.file_system().find_path("/export/d").unwrap().1;
     assert_eq!((found.uid, found.gid, found.mode), (1001, 101, 0o755));
 }

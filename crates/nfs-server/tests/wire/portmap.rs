@@ -6,7 +6,7 @@ use nfs_proto::{RpcError, mount3, nfs3, program};
 use nfs_server::fs::FileTime;
 use nfs_server::{Portmap, Server, ServerConfig};
 
-use crate::client::{Answer, Client, start};
+use crate::client::{CallResults, Client, start};
 
 fn pair() -> (Server, Client) {
     let clock = || FileTime::from_parts(1_234, 0);
@@ -16,7 +16,7 @@ fn pair() -> (Server, Client) {
     (server, client)
 }
 
-fn ask(client: &mut Client, call: Call<'_>) -> Answer {
+fn ask(client: &mut Client, call: Call<'_>) -> CallResults {
     client.call(&program::Call::Rpcbind4(call))
 }
 
@@ -24,7 +24,7 @@ fn wanted(program: u32, version: u32) -> Registration<'static> {
     Registration { program, version, netid: b"tcp", address: b"", owner: b"" }
 }
 
-fn address(answer: &Answer) -> Option<std::net::SocketAddr> {
+fn address(answer: &CallResults) -> Option<std::net::SocketAddr> {
     UniversalAddress::parse(Reply::decode_address(answer.reader()).unwrap())
 }
 

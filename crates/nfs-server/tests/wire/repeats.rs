@@ -14,7 +14,7 @@ fn pair(config: ServerConfig) -> (Server, Client, FileHandle) {
     (server, client, root)
 }
 
-fn removed(answer: &crate::client::Answer) -> Result<(), Status> {
+fn removed(answer: &crate::client::CallResults) -> Result<(), Status> {
     let Reply::Remove { result, .. } = answer.nfs3() else { unreachable!() };
     result
 }

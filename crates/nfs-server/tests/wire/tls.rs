@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::client::{Answer, Client, encode_call, encode_call_as, parse_reply, start, until};
+use crate::client::{CallResults, Client, encode_call, encode_call_as, parse_reply, start, until};
 use crate::udp::Peer;
 
 const NULL: program::Call<'static> = program::Call::Nfs3(Call::Null);
@@ -76,7 +76,7 @@ impl TlsClient {
         self.stream.write_all(&encode_call(self.xid, call)).unwrap();
     }
 
-    fn receive(&mut self, procedure: u32) -> std::io::Result<Answer> {
+    fn receive(&mut self, procedure: u32) -> std::io::Result<CallResults> {
         loop {
             if let Some(record) = self.inbox.next_record().unwrap() {
                 return Ok(parse_reply(record, procedure));
@@ -89,7 +89,7 @@ impl TlsClient {
     }
 
     #[allow(clippy::large_types_passed_by_value, reason = "tests define items next to their calls")]
-    fn call(&mut self, call: Call<'_>) -> Answer {
+    fn call(&mut self, call: Call<'_>) -> CallResults {
         self.send(&program::Call::Nfs3(call));
         self.receive(call.procedure().number()).unwrap()
     }

@@ -10,7 +10,7 @@ use nfs_proto::{RpcError, mount1, mount3, nfs2, portmap, program, rpcbind};
 use nfs_server::limits::DATAGRAM_TRANSFER_BYTES_MAX;
 use nfs_server::{FaultKind, FaultPlan, PartsPerMillion, Portmap, Server, ServerConfig};
 
-use crate::client::{Answer, SILENCE, encode_call, parse_reply, start, until};
+use crate::client::{CallResults, SILENCE, encode_call, parse_reply, start, until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -36,20 +36,20 @@ impl Peer {
         bytes
     }
 
-    pub fn receive(&self, procedure: u32) -> Answer {
+    pub fn receive(&self, procedure: u32) -> CallResults {
         let mut buffer = vec![0; 1 << 16];
         let bytes = self.socket.recv(&mut buffer).expect("a reply comes");
         parse_reply(&buffer[..bytes], procedure)
     }
 
-    pub fn call(&mut self, call: &program::Call<'_>) -> Answer {
+    pub fn call(&mut self, call: &program::Call<'_>) -> CallResults {
         self.send(call);
         let answer = self.receive(call.procedure_id().procedure);
         assert_eq!(answer.xid, self.xid);
         answer
     }
 
-    pub fn nfs(&mut self, call: Call<'_>) -> Answer {
+    pub fn nfs(&mut self, call: Call<'_>) -> CallResults {
         self.call(&program::Call::Nfs3(call))
     }
 
@@ -261,7 +261,7 @@ fn without_udp_there_is_no_answer() {
 fn answers_call_in_one_datagram() {
     let (_server, mut peer) = pair(ServerConfig::default());
     let bytes = peer.send(&program::Call::Nfs3(Call::Null));
-    let offered = program::Offered { nfs3: true, ..program::Offered::NONE };
+    let offered = program::OfferedPrograms { nfs3: true, ..program::OfferedPrograms::NONE };
     assert_eq!(decode_request(&bytes, offered).unwrap().xid, 1);
     let mut reply = [0; 64];
     // Six words: xid, reply, accepted, verifier, success.

@@ -16,8 +16,8 @@ use url::{Host, Url};
 use crate::parse::keys::key_elsewhere;
 use crate::parse::level;
 use crate::syntax::address::NfsAddress;
-use crate::syntax::error::{Fault, Located, Place};
-use crate::syntax::near::{known_word, unknown_word};
+use crate::syntax::error::{Fault, Located, PlanPosition};
+use crate::syntax::suggestion::{known_word, unknown_word};
 
 const URL_FORM: &str = "nfs://host[:port]/path";
 
@@ -36,7 +36,7 @@ const PATH_SAFE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Parses the address of an NFS server that was written at `place`.
-pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
+pub(crate) fn parse_url(text: &str, place: PlanPosition) -> Result<NfsAddress, Fault> {
     // The `url` crate would take `nfs:host` and `file:///path`, too.
     let url = if text.starts_with("nfs://") {
         Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?
@@ -115,7 +115,7 @@ fn without_last_slash(path: &str) -> String {
     }
 }
 
-fn read_query(url: &Url, address: &mut NfsAddress, place: Place) -> Result<(), Fault> {
+fn read_query(url: &Url, address: &mut NfsAddress, place: PlanPosition) -> Result<(), Fault> {
     let mut seen: Vec<String> = Vec::new();
     for (key, value) in url.query_pairs() {
         // Both names refer to the same key, so that two contradicting values are found.
@@ -129,7 +129,12 @@ fn read_query(url: &Url, address: &mut NfsAddress, place: Place) -> Result<(), F
     check_tls(&address.tls)
 }
 
-fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> Result<(), Fault> {
+fn read_pair(
+    key: &str,
+    value: &str,
+    address: &mut NfsAddress,
+    place: PlanPosition,
+) -> Result<(), Fault> {
     let written = format!("{key}={value}");
     for setting in Setting::OF_TARGETS {
         if key == query_key(setting) {

@@ -13,7 +13,7 @@ use crate::parse::document::{Field, Table};
 use crate::parse::section::Section;
 use crate::syntax::error::{Fault, PlanError, value_or};
 use crate::syntax::limits::SENTENCE_LENGTH_MAX;
-use crate::syntax::near::{known_word, unknown_word};
+use crate::syntax::suggestion::{known_word, unknown_word};
 use crate::syntax::text::{list_of, quoted};
 
 /// Parses every `[[conclusion]]`, in the order of the text.

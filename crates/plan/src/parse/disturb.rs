@@ -13,11 +13,11 @@ use model::units::parse_time_ns;
 use crate::parse::document::Table;
 use crate::parse::placement::known_host;
 use crate::parse::section::Section;
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::fault::KINDS;
 use crate::syntax::hosts::PlannedHost;
 use crate::syntax::limits;
-use crate::syntax::near::known_word;
+use crate::syntax::suggestion::known_word;
 use crate::syntax::text::{quoted, time};
 
 const FORM: &str = "write WHAT [on HOST] at TIME [for TIME] [by TIME], such as `server-stall at \
@@ -42,7 +42,7 @@ pub fn parse_disturbance(
     flag: &'static str,
     text: &str,
 ) -> Result<Located<Disturbance>, PlanError> {
-    let place = Place::Flag(flag);
+    let place = PlanPosition::Flag(flag);
     let read = read_words(text).and_then(checked);
     place.accept(
         read.map_err(|fault| Fault { message: format!("`{text}`: {}", fault.message), ..fault }),
@@ -122,7 +122,7 @@ fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
     let lasts = one.lasts_ms > 0;
     let steps = one.by_ms != 0;
     let is_step = kind == FaultKind::ClockStep;
-    if kind.lasts() && !lasts {
+    if kind.is_lasting() && !lasts {
         let fault = Fault::new(format!("it does not say how long {kind} lasts"));
         return Err(fault.hint("`for 30s` in a flag, `for = \"30s\"` in a plan"));
     }
@@ -211,7 +211,7 @@ mod tests {
             lasts_ms: 500,
             by_ms: -5_000,
         };
-        assert_eq!((one.value, one.place), (wanted, Place::Flag(FLAG)));
+        assert_eq!((one.value, one.place), (wanted, PlanPosition::Flag(FLAG)));
         let restart = parse_disturbance(FLAG, "server-restart at 1m").unwrap().value;
         assert_eq!((restart.at_ms, restart.lasts_ms, restart.host), (60_000, 0, None));
     }
@@ -226,7 +226,7 @@ mod tests {
             assert!(names_disturbance(short) && names_disturbance(long));
             let [short, long] = [short, long].map(|text| parse_disturbance("--fault", text));
             assert_eq!(short, long);
-            assert_eq!(short.unwrap().place, Place::Flag("--fault"));
+            assert_eq!(short.unwrap().place, PlanPosition::Flag("--fault"));
         }
         assert!(!names_disturbance("drop 1%") && !names_disturbance(""));
     }

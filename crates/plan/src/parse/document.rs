@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::parse::keys;
 use crate::parse::section::Section;
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 
 /// Maximum number of characters of a value to repeat in an error.
 const SHOWN_LENGTH_MAX: usize = 40;
@@ -33,12 +33,12 @@ impl<'a> PlanText<'a> {
     }
 
     /// Returns the line and column where a span begins.
-    pub(crate) fn place_of(&self, span: &Range<usize>) -> Place {
+    pub(crate) fn place_of(&self, span: &Range<usize>) -> PlanPosition {
         let offset = char_start(self.text, span.start);
         let line = self.line_starts.partition_point(|start| *start <= offset);
         // Editors count columns in characters, not in bytes.
         let column = self.text[self.line_starts[line - 1]..offset].chars().count() + 1;
-        Place::Text { line: line as u32, column: column as u32 }
+        PlanPosition::Text { line: line as u32, column: column as u32 }
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Table<'a> {
     entries: &'a DeTable<'a>,
     section: Section,
     /// Position at which the table begins.
-    pub place: Place,
+    pub place: PlanPosition,
 }
 
 /// A key and its value.
@@ -69,15 +69,15 @@ pub(crate) fn parse<'a>(text: &PlanText<'a>) -> Result<Spanned<DeTable<'a>>, Pla
     let what = format!("not TOML: {}", error.message().trim().replace('\n', "; "));
     match error.span() {
         Some(span) => {
-            let line = shown_line(text.text, &span);
+            let line = excerpt_line(text.text, &span);
             Err(Fault::new(format!("{what}{line}")).at(text.place_of(&span)))
         }
-        None => Err(Fault::new(what).at(Place::Whole)),
+        None => Err(Fault::new(what).at(PlanPosition::Whole)),
     }
 }
 
 /// Returns the offending line, so that the error shows the value as well.
-fn shown_line(text: &str, span: &Range<usize>) -> String {
+fn excerpt_line(text: &str, span: &Range<usize>) -> String {
     let begin = line_start(&text[..char_start(text, span.start)]);
     let line = text[begin..].lines().next().unwrap_or_default().trim();
     if line.is_empty() { String::new() } else { format!(" in `{}`", shortened(line)) }
@@ -115,7 +115,7 @@ impl<'a> Table<'a> {
         text: &'a PlanText<'a>,
         root: &'a Spanned<DeTable<'a>>,
     ) -> Result<Self, PlanError> {
-        Self { text, entries: root.get_ref(), section: Section::Plan, place: Place::Whole }
+        Self { text, entries: root.get_ref(), section: Section::Plan, place: PlanPosition::Whole }
             .with_known_keys()
     }
 
@@ -177,7 +177,7 @@ impl<'a> Field<'a> {
         self.key
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> PlanPosition {
         self.text.place_of(&self.value.span())
     }
 
@@ -353,11 +353,11 @@ mod tests {
     fn places_count_lines_and_characters() {
         let text = PlanText::new("a = 1\nü = 2 # x\n\nend");
         let place = |offset| text.place_of(&(offset..offset));
-        assert_eq!(place(0), Place::Text { line: 1, column: 1 });
-        assert_eq!(place(5), Place::Text { line: 1, column: 6 });
-        assert_eq!(place(6), Place::Text { line: 2, column: 1 });
-        assert_eq!(place(9), Place::Text { line: 2, column: 3 });
-        assert_eq!(place(17), Place::Text { line: 3, column: 1 });
-        assert_eq!(place(100), Place::Text { line: 4, column: 4 });
+        assert_eq!(place(0), PlanPosition::Text { line: 1, column: 1 });
+        assert_eq!(place(5), PlanPosition::Text { line: 1, column: 6 });
+        assert_eq!(place(6), PlanPosition::Text { line: 2, column: 1 });
+        assert_eq!(place(9), PlanPosition::Text { line: 2, column: 3 });
+        assert_eq!(place(17), PlanPosition::Text { line: 3, column: 1 });
+        assert_eq!(place(100), PlanPosition::Text { line: 4, column: 4 });
     }
 }

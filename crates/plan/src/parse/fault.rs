@@ -5,12 +5,12 @@
 use model::units::{parse_size, parse_time_ns};
 
 use crate::parse::level::read_integer;
-use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::fault::{
     CALLS, Calls, CappedBytes, ChangingVerifier, ClaimedStability, ERRORS, EndlessListing, KINDS,
     PartsPerMillion, PlannedFault, ServiceTime,
 };
-use crate::syntax::near::{known_word, unknown_word};
+use crate::syntax::suggestion::{known_word, unknown_word};
 
 /// Parts per million in a whole.
 const CERTAIN: u32 = 1_000_000;
@@ -23,7 +23,7 @@ pub fn parse_fault(text: &str) -> Result<PlannedFault, PlanError> {
     let text = text.trim();
     let (kind, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let kind = kind.replace('-', "_");
-    Ok(Place::Flag("--fault").accept(PlannedFault::read(&kind, value))?.value)
+    Ok(PlanPosition::Flag("--fault").accept(PlannedFault::read(&kind, value))?.value)
 }
 
 /// Refuses faults that contradict each other.
@@ -33,7 +33,7 @@ pub fn parse_fault(text: &str) -> Result<PlannedFault, PlanError> {
 pub fn check_faults(faults: &[PlannedFault]) -> Result<(), PlanError> {
     let Some(again) = PlannedFault::contradiction(faults) else { return Ok(()) };
     let what = format!("`{}` conflicts with an earlier one", again.text());
-    Err(Fault::new(what).hint("set each once").at(Place::Flag("--fault")))
+    Err(Fault::new(what).hint("set each once").at(PlanPosition::Flag("--fault")))
 }
 
 impl PlannedFault {

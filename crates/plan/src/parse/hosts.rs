@@ -15,11 +15,11 @@ use crate::parse::placement::{self, known_host};
 use crate::parse::section::Section;
 use crate::parse::systems;
 use crate::parse::values::{bounded_size, bounded_u32};
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::hosts::{PlannedHost, UsedFrom};
 use crate::syntax::lab::LabArg;
 use crate::syntax::limits;
-use crate::syntax::text::either;
+use crate::syntax::text::join_with_or;
 
 /// Keys of a `[[target]]` that is set up on hosts.
 pub(crate) const LAB_KEYS: [&str; 11] = [
@@ -96,7 +96,7 @@ fn read_labels(table: &Table<'_>) -> Result<BTreeMap<String, String>, PlanError>
 /// Refuses a host that has the same name or SSH destination as an earlier one.
 fn check_differ(
     table: &Table<'_>,
-    place: Place,
+    place: PlanPosition,
     other: &Host,
     host: &Host,
 ) -> Result<(), PlanError> {
@@ -113,7 +113,7 @@ fn check_differ(
     Ok(())
 }
 
-fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
+fn read_host(table: &Table<'_>) -> Result<(PlannedHost, PlanPosition), PlanError> {
     let field = table.required("name", "for example `name = \"server\"`")?;
     let name = plain_name(&field, "host")?;
     if let Some(taken) = TAKEN.iter().find(|taken| **taken == name.value) {
@@ -306,7 +306,7 @@ pub(crate) fn refuse_lab_keys(table: &Table<'_>) -> Result<(), PlanError> {
     match table.first_field(&LAB_KEYS) {
         Some(field) => {
             let fault = Fault::new("is only for a target with `server`");
-            let hint = format!("{} are for a target that dfsbench sets up", either(&LAB_KEYS));
+            let hint = format!("{} are for a target that dfsbench sets up", join_with_or(&LAB_KEYS));
             Err(field.error(fault.hint(hint)))
         }
         None => Ok(()),

@@ -16,7 +16,7 @@ use crate::parse::reference::{KEYS, backend_key, plain_target};
 use crate::parse::section::{KeyDoc, Section};
 use crate::syntax::error::Fault;
 use crate::syntax::limits::legal;
-use crate::syntax::near::nearest_word;
+use crate::syntax::suggestion::nearest_word;
 
 /// Every key, in the order recommended for writing a plan.
 pub(crate) fn reference() -> &'static [KeyDoc] {
@@ -148,7 +148,7 @@ const LISTED_MAX: usize = 20;
 /// Checks that `section` may contain `key`; the error lists the keys that it may contain.
 pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
     let here: Vec<_> =
-        reference().iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
+        reference().iter().filter(|doc| section.may_contain(doc)).map(|doc| doc.key).collect();
     if here.contains(&key) {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use workload::opmix::PROFILES;
 
 use crate::syntax::error::Fault;
 use crate::syntax::limits;
-use crate::syntax::near::{known_word, nearest_word, unknown_word};
+use crate::syntax::suggestion::{known_word, nearest_word, unknown_word};
 use crate::syntax::text;
 
 /// Parses a level.

@@ -15,12 +15,12 @@ use crate::parse::repetition;
 use crate::parse::requirement::parse_requirements;
 use crate::parse::server::read_memory;
 use crate::parse::values::{backend_named, workload_named};
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::limits;
 use crate::syntax::raw::{RawPlan, RawWorkload, Scale};
 use crate::syntax::repetition::RawRepetition;
 use crate::syntax::target::TargetArg;
-use crate::syntax::text::either;
+use crate::syntax::text::join_with_or;
 
 /// Values of flags; empty and `None` keep the plan's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl RawPlan {
         match key {
             // A plan from a file always has these three; one made from the command line has none.
             "name" | "workload" | "backend" => {
-                self.workloads.iter().any(|it| it.kind.place != Place::Whole)
+                self.workloads.iter().any(|it| it.kind.place != PlanPosition::Whole)
             }
             "trials" => repetition.trials.is_some(),
             "discard" => repetition.discard.is_some(),
@@ -180,7 +180,7 @@ impl RawPlan {
 
     fn apply_all(&mut self, flags: &Overrides) -> Result<(), PlanError> {
         if let Some(name) = &flags.name {
-            Place::Flag("--name").accept(check_plan_name(name))?;
+            PlanPosition::Flag("--name").accept(check_plan_name(name))?;
             self.name.clone_from(name);
         }
         if let Some(scale) = read_one(flags.scale.as_ref(), "--scale", Scale::parse)? {
@@ -193,7 +193,7 @@ impl RawPlan {
         self.apply_tls_ca(flags.tls_ca.as_deref())?;
         self.requirements.extend(parse_requirements(&flags.require, "--require")?);
         for (&setting, levels) in &flags.settings {
-            let place = Place::Flag(setting.flag());
+            let place = PlanPosition::Flag(setting.flag());
             let mut read = Vec::with_capacity(levels.len());
             for text in levels {
                 for value in place.accept(level::read_levels(setting, text))?.value {
@@ -260,7 +260,8 @@ impl RawPlan {
         self.workloads.retain(|workload| kinds.contains(&workload.kind.value));
         for kind in kinds {
             if !self.workloads.iter().any(|workload| workload.kind.value == kind) {
-                self.workloads.push(RawWorkload::usual(kind, Place::Flag("--workload")));
+                self.workloads
+                    .push(RawWorkload::with_defaults(kind, PlanPosition::Flag("--workload")));
             }
         }
         Ok(())
@@ -303,7 +304,7 @@ impl RawPlan {
         }
         Err(Fault::new("no target of this plan has an nfs:// address")
             .hint("the in-memory server's certificate is always trusted")
-            .at(Place::Flag("--tls-ca")))
+            .at(PlanPosition::Flag("--tls-ca")))
     }
 
     fn no_backend_fits(&self, names: &[String]) -> PlanError {
@@ -316,8 +317,8 @@ impl RawPlan {
             }
         }
         Fault::new(format!("`{}` applies to no target of this plan", names.join(",")))
-            .hint(format!("write {}", either(&fitting)))
-            .at(Place::Flag("--backend"))
+            .hint(format!("write {}", join_with_or(&fitting)))
+            .at(PlanPosition::Flag("--backend"))
     }
 }
 
@@ -338,7 +339,7 @@ fn read_one<T>(
     read: impl Fn(&str) -> Result<T, Fault>,
 ) -> Result<Option<Located<T>>, PlanError> {
     match given {
-        Some(text) => Ok(Some(Place::Flag(flag).accept(read(text.trim()))?)),
+        Some(text) => Ok(Some(PlanPosition::Flag(flag).accept(read(text.trim()))?)),
         None => Ok(None),
     }
 }
@@ -350,7 +351,7 @@ fn read_each<T>(
 ) -> Result<Vec<T>, PlanError> {
     let mut values = Vec::with_capacity(given.len());
     for text in given {
-        values.push(Place::Flag(flag).accept(read(text.trim()))?.value);
+        values.push(PlanPosition::Flag(flag).accept(read(text.trim()))?.value);
     }
     Ok(values)
 }

@@ -12,7 +12,7 @@ use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::hosts::JOB;
 use crate::syntax::hosts::PlannedHost;
 use crate::syntax::hosts::UsedFrom;
-use crate::syntax::near::unknown_word;
+use crate::syntax::suggestion::unknown_word;
 use crate::syntax::target::TargetArg;
 
 /// Parses a list of distinct hosts.

@@ -8,8 +8,8 @@ use std::path::Path;
 use model::system::Recipe;
 
 use crate::parse::document::PlanText;
-use crate::syntax::error::{Fault, Place, PlanError};
-use crate::syntax::near::unknown_word;
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
+use crate::syntax::suggestion::unknown_word;
 
 /// Name and text of a built-in recipe.
 type BuiltIn = (&'static str, &'static str);
@@ -44,7 +44,7 @@ pub fn built_in_recipe(name: &str) -> Result<&'static str, PlanError> {
             return Ok(text);
         }
     }
-    Err(unknown_recipe(name).at(Place::Whole).in_source("system"))
+    Err(unknown_recipe(name).at(PlanPosition::Whole).in_source("system"))
 }
 
 pub(crate) fn unknown_recipe(name: &str) -> Fault {
@@ -66,7 +66,7 @@ fn read(text: &str) -> Result<Recipe, PlanError> {
         Err(error) => {
             let place = match error.span() {
                 Some(span) => PlanText::new(text).place_of(&span),
-                None => Place::Whole,
+                None => PlanPosition::Whole,
             };
             let message = error.message().replace('\n', "; ");
             return Err(Fault::new(message).hint("docs/systems.md describes every key").at(place));
@@ -74,6 +74,6 @@ fn read(text: &str) -> Result<Recipe, PlanError> {
     };
     match recipe.validate() {
         Ok(()) => Ok(recipe),
-        Err(error) => Err(Fault::new(error.what).hint(error.hint).at(Place::Whole)),
+        Err(error) => Err(Fault::new(error.what).hint(error.hint).at(PlanPosition::Whole)),
     }
 }

@@ -13,7 +13,7 @@ use crate::parse::values::bounded_u32;
 use crate::syntax::error::{Fault, Located, PlanError};
 use crate::syntax::limits;
 use crate::syntax::repetition::RawRepetition;
-use crate::syntax::text::{either, time};
+use crate::syntax::text::{join_with_or, time};
 
 /// Top-level keys that this file reads.
 pub(crate) const DISCARD: &str = "discard";
@@ -78,7 +78,7 @@ pub(crate) fn read_quiet_ms(root: &Table<'_>) -> Result<Option<Located<u64>>, Pl
 fn not_one_of(names: &[&str], name: &str) -> Fault {
     let quoted = format!("\"{}\"", names.join("\" \""));
     let quoted: Vec<&str> = quoted.split(' ').collect();
-    Fault::new(format!("must be {}, not `{name}`", either(&quoted)))
+    Fault::new(format!("must be {}, not `{name}`", join_with_or(&quoted)))
 }
 
 /// Parses a share of the median, such as `2%`, into thousandths.

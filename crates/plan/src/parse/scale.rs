@@ -41,7 +41,7 @@ impl Scale {
         };
         let factor = number.parse::<f64>().unwrap_or(0.0) * unit;
         if (0.000_1..=100.0).contains(&factor) {
-            return Ok(Self::of_millionths((factor * 1e6).round() as u64));
+            return Ok(Self::from_millionths((factor * 1e6).round() as u64));
         }
         let hint = "0.01 or 1% makes files, times and counts a hundredth";
         Err(Fault::new(format!("must be a factor of 0.0001 to 100, not `{text}`")).hint(hint))
@@ -87,9 +87,11 @@ impl RawPlan {
     fn drop_large_ops(&mut self, scale: Scale) {
         let of_factors = largest(&self.factors, Setting::FileSize);
         let file_of = |workload: &RawWorkload| {
-            largest(&workload.settings, Setting::FileSize).or(of_factors).map(|size| scale.of(size))
+            largest(&workload.settings, Setting::FileSize)
+                .or(of_factors)
+                .map(|size| scale.apply(size))
         };
-        let mut file_max = of_factors.map(|size| scale.of(size));
+        let mut file_max = of_factors.map(|size| scale.apply(size));
         for workload in &self.workloads {
             file_max = file_max.max(file_of(workload));
         }
@@ -186,13 +188,13 @@ impl Scaling {
     fn scaled(self, setting: Setting, number: u64) -> u64 {
         for (scaled, least) in TIMES.into_iter().chain(COUNTS) {
             if scaled == setting {
-                return self.scale.of(number).max(least.min(number));
+                return self.scale.apply(number).max(least.min(number));
             }
         }
         if setting != Setting::FileSize {
             return number;
         }
-        let bytes = self.scale.of(number).max(1);
+        let bytes = self.scale.apply(number).max(1);
         // A file consists of whole ops. Without a written op size, ops have at most 1 MiB.
         let step = match self.io_bytes {
             Some(io_bytes) => io_bytes.max(1),
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn parses_scale_as_number_or_percent() {
-        let read = |text| Scale::parse(text).map(|scale| scale.of(1_000_000)).ok();
+        let read = |text| Scale::parse(text).map(|scale| scale.apply(1_000_000)).ok();
         assert_eq!(
             [read("0.01"), read("1%"), read(" 2 ")],
             [Some(10_000), Some(10_000), Some(2_000_000)]

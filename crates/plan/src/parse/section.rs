@@ -59,7 +59,7 @@ impl Section {
     }
 
     /// Returns true if the section may contain this key.
-    pub(crate) fn holds(self, doc: &KeyDoc) -> bool {
+    pub(crate) fn may_contain(self, doc: &KeyDoc) -> bool {
         match self {
             _ if doc.section == self => true,
             Workload => doc.section == Settings,

@@ -10,7 +10,7 @@ use crate::parse::document::Field;
 use crate::parse::level;
 use crate::parse::section::Section;
 use crate::parse::values::{bounded_size, bounded_u32, size_in_range};
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::fault::{KINDS, PlannedFault};
 use crate::syntax::limits;
 use crate::syntax::raw::{RawFaults, RawServer};
@@ -39,7 +39,7 @@ pub(crate) fn read_seed(field: &Field<'_>) -> Result<Located<u64>, PlanError> {
 /// # Errors
 /// If it is not a size, or outside its limits.
 pub fn parse_server_memory(text: &str, flag: &'static str) -> Result<u64, PlanError> {
-    Ok(Place::Flag(flag).accept(read_memory(text))?.value)
+    Ok(PlanPosition::Flag(flag).accept(read_memory(text))?.value)
 }
 
 /// Parses the NFS versions that the in-memory server offers, given by `flag`; without the flag, all
@@ -50,7 +50,7 @@ pub fn parse_server_memory(text: &str, flag: &'static str) -> Result<u64, PlanEr
 pub fn parse_versions(texts: &[String], flag: &'static str) -> Result<Vec<NfsVersion>, PlanError> {
     let mut versions = Vec::new();
     for text in texts {
-        versions.push(Place::Flag(flag).accept(read_version(text))?.value);
+        versions.push(PlanPosition::Flag(flag).accept(read_version(text))?.value);
     }
     if versions.is_empty() {
         return Ok(NfsVersion::ALL.to_vec());

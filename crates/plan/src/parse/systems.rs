@@ -15,9 +15,9 @@ use crate::parse::recipe::{built_in_recipe, is_recipe_path, parse_recipe, unknow
 use crate::syntax::error::{Fault, Located, PlanError};
 use crate::syntax::hosts::PlannedHost;
 use crate::syntax::lab::{RoleArg, SystemArg};
-use crate::syntax::near::unknown_word;
 use crate::syntax::raw::RawPlan;
 use crate::syntax::settings::Settings;
+use crate::syntax::suggestion::unknown_word;
 use crate::syntax::target::TargetArg;
 
 /// Maximum number of combinations of a system's settings.

@@ -9,7 +9,7 @@ use model::Target;
 
 use crate::parse::address::{guess_address, parse_url};
 use crate::syntax::address::User;
-use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::target::TargetArg;
 
 /// Parses a target from the command line: `null`, `memory`, `embedded`, `nfs://...` or a directory.
@@ -19,7 +19,7 @@ use crate::syntax::target::TargetArg;
 /// # Errors
 /// If the text is an invalid address; the error explains the problem.
 pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
-    let place = Place::Flag("TARGET");
+    let place = PlanPosition::Flag("TARGET");
     if let Some(plain) = Target::plain(text) {
         return Ok(TargetArg::Ready(plain));
     }

@@ -19,10 +19,10 @@ use crate::syntax::address::User;
 use crate::syntax::error::{Fault, Located, PlanError};
 use crate::syntax::hosts::{PlannedHost, UsedFrom};
 use crate::syntax::lab::LabArg;
-use crate::syntax::near::unknown_word;
 use crate::syntax::raw::RawTarget;
+use crate::syntax::suggestion::unknown_word;
 use crate::syntax::target::TargetArg;
-use crate::syntax::text::either;
+use crate::syntax::text::join_with_or;
 
 /// Keys that identify the kind of a target, besides those of [`Target::PLAIN`].
 const TARGET_KEYS: [&str; 6] = ["url", "path", "temporary", "embedded", "server", "tcp"];
@@ -39,7 +39,7 @@ pub(crate) fn read_targets(
     let mut targets: Vec<RawTarget> = Vec::new();
     let mut names = HashSet::new();
     for table in field.tables(Section::Target)? {
-        for target in spread(&table, read_target(&table, hosts)?)? {
+        for target in split_target(&table, read_target(&table, hosts)?)? {
             if !names.insert(target.name.value.clone()) {
                 let what = format!("two targets are called `{}`", target.name.value);
                 let fault = Fault::new(what).hint("give each target its own name");
@@ -56,7 +56,7 @@ pub(crate) fn read_targets(
 
 /// Splits a target with several directories or devices into one target with all of them, one for
 /// each of them, or both.
-fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanError> {
+fn split_target(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanError> {
     const WORDS: [&str; 3] = ["together", "alone", "both"];
     let Some(field) = table.field("spread") else { return Ok(vec![target]) };
     let (parts, whole) = match &target.what {
@@ -64,7 +64,7 @@ fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanEr
             let parts = paths.iter().cloned().map(TargetArg::directory).collect();
             (parts, target.what.clone())
         }
-        TargetArg::Lab(lab) => (each_alone(lab), all_together(lab)),
+        TargetArg::Lab(lab) => (split_devices(lab), all_together(lab)),
         _ => (Vec::new(), target.what.clone()),
     };
     if parts.len() < 2 {
@@ -92,7 +92,7 @@ fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanEr
 }
 
 /// Creates a target of each device, or of each directory of a server.
-fn each_alone(lab: &LabArg) -> Vec<TargetArg> {
+fn split_devices(lab: &LabArg) -> Vec<TargetArg> {
     let mut parts = Vec::new();
     if let Some(devices) = &lab.devices {
         for device in &devices.value {
@@ -137,9 +137,9 @@ fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
 fn read_target(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<RawTarget, PlanError> {
     let name = table.required("name", "for example `name = \"nfs\"`")?;
     let name = plain_name(&name, "target")?;
-    let (mut what, used_from) = read_what(table, hosts)?;
+    let (mut what, used_from) = read_target_kind(table, hosts)?;
     read_how(table, &mut what)?;
-    let mut target = RawTarget { name, used_from, ..RawTarget::usual(what) };
+    let mut target = RawTarget { name, used_from, ..RawTarget::with_defaults(what) };
     if let Some(field) = table.field("backend") {
         target.backends = read_backends(&field, &target.what)?;
     }
@@ -159,8 +159,11 @@ fn read_backends(field: &Field<'_>, what: &TargetArg) -> Result<Vec<BackendKind>
     Ok(backends)
 }
 
-fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, UsedFrom), PlanError> {
-    let field = &what_field(table)?;
+fn read_target_kind(
+    table: &Table<'_>,
+    hosts: &[PlannedHost],
+) -> Result<(TargetArg, UsedFrom), PlanError> {
+    let field = &target_kind_field(table)?;
     if field.key() != "server" {
         refuse_lab_keys(table)?;
     }
@@ -181,7 +184,7 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
         _ if !field.is_true() => return Err(field.wrong_type("true or false", "true")),
         "temporary" => TargetArg::Temporary,
         "embedded" => match table.field("faultless") {
-            Some(faultless) if faultless.is_true() => TargetArg::faultless(read_user(table)?),
+            Some(faultless) if faultless.is_true() => TargetArg::without_faults(read_user(table)?),
             _ => TargetArg::embedded(read_user(table)?),
         },
         key => TargetArg::Ready(Target::plain(key).expect("the key is one of these")),
@@ -200,7 +203,7 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
 }
 
 /// Finds the one field that identifies the kind of a target.
-fn what_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
+fn target_kind_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
     let mut keys = TARGET_KEYS.to_vec();
     keys.extend(Target::PLAIN.iter().map(|target| target.row().usual_name));
     let mut written = Vec::new();
@@ -220,7 +223,7 @@ fn what_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
         [] => "[[target]] doesn't name a target",
         _ => "[[target]] names more than one target",
     };
-    let choice = format!("one of {}", either(&keys));
+    let choice = format!("one of {}", join_with_or(&keys));
     Err(Fault::new(what).hint(choice).at(table.place))
 }
 
@@ -293,5 +296,5 @@ pub(crate) fn fits(what: &TargetArg, backend: BackendKind) -> Result<(), Fault> 
     }
     let names: Vec<&str> = what.backends().iter().map(|backend| backend.name()).collect();
     Err(Fault::new(format!("`{}` can't be used on {}", backend.name(), what.row().noun))
-        .hint(format!("write {}", either(&names))))
+        .hint(format!("write {}", join_with_or(&names))))
 }

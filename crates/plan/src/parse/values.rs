@@ -12,8 +12,8 @@ use crate::parse::document::{Field, Table};
 use crate::parse::level::{self, in_range};
 use crate::syntax::error::{Fault, Located, PlanError};
 use crate::syntax::limits;
-use crate::syntax::near::{known_word, unknown_word};
 use crate::syntax::settings::Settings;
+use crate::syntax::suggestion::{known_word, unknown_word};
 
 /// Parses an integer within its limits.
 pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Located<u64>, PlanError> {

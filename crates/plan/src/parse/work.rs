@@ -12,8 +12,8 @@ use workload::opmix::nfsstat::NfsstatError;
 
 use crate::parse::document::{Field, Table};
 use crate::syntax::error::{Fault, Located, PlanError};
-use crate::syntax::near::unknown_word;
 use crate::syntax::raw::RawPlan;
+use crate::syntax::suggestion::unknown_word;
 use crate::syntax::text::{list_of, quoted, with_article};
 
 /// Name of a mix whose shares are given in the plan.

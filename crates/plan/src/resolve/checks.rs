@@ -14,13 +14,13 @@ use workload::opmix::OpMixSet;
 
 use crate::resolve::defaults;
 use crate::resolve::server::ServerPlan;
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::limits::{self, show_size};
 use crate::syntax::settings::Settings;
 use crate::syntax::text;
 
 /// Settings written for a run: in its workload, which takes precedence, its target, or the factors.
-pub(crate) struct Written<'a> {
+pub(crate) struct WrittenSettings<'a> {
     pub workload: &'a Settings,
     /// The target's own settings, which take precedence over the factors.
     pub target: Option<&'a Settings>,
@@ -28,7 +28,7 @@ pub(crate) struct Written<'a> {
     pub server: &'a ServerPlan,
 }
 
-impl Written<'_> {
+impl WrittenSettings<'_> {
     /// The levels of a setting, or its default in `run`.
     pub(crate) fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
         match self.written(setting) {
@@ -46,30 +46,31 @@ impl Written<'_> {
     }
 
     /// Returns the place where the level that `run` has was written.
-    fn place_of_level(&self, setting: Setting, run: &RunSpec) -> Place {
+    fn place_of_level(&self, setting: Setting, run: &RunSpec) -> PlanPosition {
         let value = setting.get(run);
         for level in self.written(setting).unwrap_or_default() {
             if level.value == value {
                 return level.place;
             }
         }
-        Place::Whole
+        PlanPosition::Whole
     }
 
     /// Places a fault at the first of `settings` that was written.
     fn fault(&self, run: &RunSpec, settings: &[Setting], fault: Fault) -> PlanError {
-        let written = settings.iter().find(|s| self.place_of_level(**s, run) != Place::Whole);
+        let written =
+            settings.iter().find(|s| self.place_of_level(**s, run) != PlanPosition::Whole);
         let message = format!("{} workload: {}", run.workload.name(), fault.message);
         let fault = Fault { message, ..fault };
         match written.or(settings.first()) {
             Some(setting) => fault.of_key(setting.key(), self.place_of_level(*setting, run)),
-            None => fault.at(Place::Whole),
+            None => fault.at(PlanPosition::Whole),
         }
     }
 }
 
 /// Returns an error if a run contradicts the protocols.
-pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<PlanError> {
+pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Option<PlanError> {
     let why = run.impossible()?;
     let (settings, hint): (&[Setting], &str) = match why {
         Impossible::VersionOverUdp(_) => {
@@ -141,7 +142,7 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
 }
 
 /// Refuses a run whose settings contradict each other.
-pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+pub(crate) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     lab::check(run, written)?;
     check_neighbour(run, written)?;
     if run.workload == Workload::App {
@@ -160,7 +161,7 @@ pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
 }
 
 /// Refuses a neighbor that is the host itself.
-fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_neighbour(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let places = run.placement.neighbour;
     let agents = run.agents();
     if agents == 1 || places == 0 || !places.is_multiple_of(agents) {
@@ -180,7 +181,7 @@ fn file_settings(workload: Workload) -> [Setting; 2] {
     }
 }
 
-fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_files(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let [files, _] = file_settings(run.workload);
     let directories = defaults::directories(&run.target);
     if u64::from(run.files) < directories && files.has_workload(run.workload) {
@@ -200,7 +201,7 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     Err(written.fault(run, &[files, Setting::Workers], Fault::new(what).hint(hint)))
 }
 
-fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_data(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let file = run.file_size_bytes;
     let io = u64::from(run.io_size_bytes);
     let sizes = [Setting::IoSize, Setting::FileSize];
@@ -239,7 +240,7 @@ fn describe_decimal(key: &str, bytes: u64) -> Option<String> {
     Some(format!("{key} is {bytes} bytes; did you mean \"{count}{binary}\"?"))
 }
 
-fn check_direct(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_direct(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let io = u64::from(run.io_size_bytes);
     if !run.direct || io.is_multiple_of(limits::DIRECT_ALIGNMENT) {
         return Ok(());
@@ -253,7 +254,7 @@ fn check_direct(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     Err(written.fault(run, &[Setting::IoSize, Setting::Direct], Fault::new(what).hint(hint)))
 }
 
-fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_buffers(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     // Each client of a worker has that many ops in flight.
     let clients = run.clients().div_ceil(run.agents());
     let in_flight = u64::from(clients.max(run.workers)) * u64::from(run.queue_depth);
@@ -276,7 +277,7 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
 }
 
 /// Refuses a file set that does not fit into the in-memory server.
-fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     if !matches!(&run.target, Target::Nfs(nfs) if nfs.embedded) {
         return Ok(());
     }
@@ -298,8 +299,8 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 }
 
 /// Like [`check_server`] for an op mix, whose file set follows from its rate.
-fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let set = OpMixSet::of(run);
+fn check_mix_on_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    let set = OpMixSet::new(run);
     // Sizes are powers of two; appends may double a file's last block.
     let (files, bytes) = set.totals();
     let inodes = files + u64::from(set.directories()) + u64::from(set.links());
@@ -329,7 +330,7 @@ struct MemoryNeed {
 }
 
 /// Refuses a run that needs more memory than the in-memory server has.
-fn fits(run: &RunSpec, written: &Written<'_>, need: &MemoryNeed) -> Result<(), PlanError> {
+fn fits(run: &RunSpec, written: &WrittenSettings<'_>, need: &MemoryNeed) -> Result<(), PlanError> {
     let MemoryNeed { bytes, shown, settings, lower } = need;
     let memory = written.server.memory_bytes;
     let for_files = model::server_memory::file_bytes(memory);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use model::Host;
 
 use crate::resolve::plan::Plan;
-use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
 
 /// The flag with which the user confirms a device.
 const FLAG: &str = "--allow-destroy";
@@ -73,7 +73,7 @@ impl Plan {
                 let fault = Fault::new(format!("the plan does not format `{}`", path.display()));
                 let hint =
                     if devices.is_empty() { "leave it out".to_owned() } else { flags(&devices) };
-                return Err(fault.hint(hint).at(Place::Flag(FLAG)));
+                return Err(fault.hint(hint).at(PlanPosition::Flag(FLAG)));
             }
         }
         let mut missing = devices;
@@ -85,7 +85,7 @@ impl Plan {
         let hosts = hosts.join(", ");
         let what = format!("the contents of {path} on host {hosts} would be lost");
         let hint = format!("if this is intended, add {}", flags(&missing));
-        Err(Fault::new(what).hint(hint).at(Place::Flag(FLAG)))
+        Err(Fault::new(what).hint(hint).at(PlanPosition::Flag(FLAG)))
     }
 }
 

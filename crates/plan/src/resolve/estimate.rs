@@ -228,7 +228,7 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
 fn set_bytes(run: &RunSpec) -> u64 {
     match run.workload {
         Workload::OpMix => {
-            let set = OpMixSet::of(run);
+            let set = OpMixSet::new(run);
             set.totals().1.saturating_add(set.appended_bytes(run))
         }
         Workload::Transactions => {
@@ -312,7 +312,7 @@ impl RunEstimate {
 /// Estimates the files that must exist before the first pass.
 pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEstimate {
     let bytes_written = match run.workload {
-        Workload::OpMix => OpMixSet::of(run).totals().1,
+        Workload::OpMix => OpMixSet::new(run).totals().1,
         _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
         _ => 0,
     };
@@ -320,7 +320,7 @@ pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEs
     if run.workload == Workload::OpMix {
         // Files, directories and links that the mix uses up are created in advance even for a small
         // set.
-        let set = OpMixSet::of(run);
+        let set = OpMixSet::new(run);
         let names = u64::from(set.files()) + u64::from(set.directories()) + u64::from(set.links());
         duration_ms = duration_ms.saturating_add(per_second_ms(names, rates.metadata_ops_per_s));
     }
@@ -400,7 +400,7 @@ mod tests {
         run.load.rate_per_s = 100;
         let rates = Rates { metadata_ops_per_s: 100, ..Rates::default() };
         let cost = estimate_files(&run, Pass::OpMix, &rates);
-        let set = OpMixSet::of(&run);
+        let set = OpMixSet::new(&run);
         let names = u64::from(set.files()) + u64::from(set.directories()) + u64::from(set.links());
         assert_eq!(cost.bytes_written, set.totals().1);
         assert!(names > 10 && cost.duration_ms >= names * 10, "{names} {}", cost.duration_ms);

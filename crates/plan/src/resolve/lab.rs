@@ -1,7 +1,7 @@
 //! The setup of hosts for the target of a run.
 //!
-//! `spec` starts from the target, and `aim` keeps a run's target and its lab spec consistent while
-//! settings are put into it. Nothing here accesses a host.
+//! `spec` starts from the target, and `derive_fields` keeps a run's target and its lab spec
+//! consistent while settings are put into it. Nothing here accesses a host.
 
 use model::lab::TUNNEL_SERVER;
 use model::setting::{Family, Setting, Value};
@@ -63,8 +63,8 @@ impl LabArg {
 
 /// Updates everything that follows from a run's settings: the location of its files, the server's
 /// address, and whether the server must support UDP.
-pub(crate) fn aim(run: &mut RunSpec) {
-    placement::aim(run);
+pub(crate) fn derive_fields(run: &mut RunSpec) {
+    placement::derive_fields(run);
     let proto = run.nfs().proto;
     let Some(lab) = run.lab.as_deref_mut() else { return };
     lab.serving.udp = lab.is_served() && proto == Proto::Udp;
@@ -73,7 +73,7 @@ pub(crate) fn aim(run: &mut RunSpec) {
         if lab.is_mounted() { run.transfer_size_bytes } else { None };
     run.invalidate = lab.invalidation >= Invalidation::Files;
     let host = match lab.path {
-        DataPath::Network => lab.server.reached_at().unwrap_or_default().to_owned(),
+        DataPath::Network => lab.server.reachable_address().unwrap_or_default().to_owned(),
         DataPath::Tunnel if lab.has_tunnel(TunnelForwards::Packets) => TUNNEL_SERVER.to_string(),
         DataPath::Tunnel | DataPath::Disk | DataPath::Loopback => "127.0.0.1".to_owned(),
     };
@@ -104,11 +104,11 @@ pub(crate) fn aim(run: &mut RunSpec) {
 /// # Panics
 /// If the level has the wrong type for the setting, or the run has no such part; both are bugs in
 /// this crate.
-pub(crate) fn put(setting: Setting, run: &mut RunSpec, value: Value) {
+pub(crate) fn set_level(setting: Setting, run: &mut RunSpec, value: Value) {
     let done = setting.put(run, value);
     assert!(done, "{setting:?} has no place in {run:?}, or is of another kind");
     let moves_target = matches!(setting.family(), Family::Lab | Family::Nfs);
     if moves_target || matches!(setting, Setting::ClientHosts | Setting::AgentsPerHost) {
-        aim(run);
+        derive_fields(run);
     }
 }

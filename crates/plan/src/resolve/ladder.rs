@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use model::question::ladder::{Ladder, Layer, Missing, Placed};
+use model::question::ladder::{Ladder, Layer, Missing, PlacedLayer};
 use model::setting::{Setting, Value};
 use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Target, Workload, XprtSec};
 
@@ -15,7 +15,7 @@ use crate::parse::targets::fits;
 use crate::parse::work::OWN_MIX;
 use crate::resolve::plan::Plan;
 use crate::syntax::address::NfsAddress;
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::lab::LabArg;
 use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
@@ -60,7 +60,7 @@ impl BesideServer {
         };
         let hint = "leave it out, or name nfs://server/export";
         let fault = Fault::new("is for a ladder to a server outside this process").hint(hint);
-        Err(fault.at(Place::Flag(flag)))
+        Err(fault.at(PlanPosition::Flag(flag)))
     }
 }
 
@@ -85,7 +85,7 @@ impl RawPlan {
         let [own] = self.targets.as_slice() else {
             let names: Vec<&str> = self.targets.iter().map(|t| t.name.value.as_str()).collect();
             let what = format!("a ladder measures one target, not {}", names.join(", "));
-            return Err(Fault::new(what).hint("keep one [[target]]").at(Place::Whole));
+            return Err(Fault::new(what).hint("keep one [[target]]").at(PlanPosition::Whole));
         };
         // `own` is the template for the layers below. `top` keeps the settings that those must not
         // have.
@@ -158,7 +158,7 @@ impl RawPlan {
 
     /// Returns the one workload that moves data.
     fn stream(&self) -> RawWorkload {
-        let mut stream = RawWorkload::usual(Workload::Stream, Place::Whole);
+        let mut stream = RawWorkload::with_defaults(Workload::Stream, PlanPosition::Whole);
         for workload in &self.workloads {
             if workload.kind.value == Workload::Stream {
                 stream = RawWorkload { targets: None, backends: None, ..workload.clone() };
@@ -188,7 +188,7 @@ impl RawPlan {
                 let what =
                     "the null target is the lowest layer itself, and a ladder needs more than one";
                 let hint = "name a directory, nfs://host/export, embedded or a plan";
-                return Err(Fault::new(what).hint(hint).at(Place::Whole));
+                return Err(Fault::new(what).hint(hint).at(PlanPosition::Whole));
             }
             TargetArg::Ready(Target::Memory) => layers.add_top(Layer::Memory, top),
             TargetArg::Ready(Target::Tcp(_)) => layers.add_top(Layer::Tcp, top),
@@ -253,7 +253,7 @@ fn move_level(from: &mut Settings, setting: Setting, found: &mut Option<Vec<Loca
 
 impl Layers {
     fn add(&mut self, layer: Layer, name: &str, what: TargetArg) {
-        self.add_like(layer, name, RawTarget::usual(what));
+        self.add_like(layer, name, RawTarget::with_defaults(what));
     }
 
     fn add_like(&mut self, layer: Layer, name: &str, like: RawTarget) {
@@ -274,7 +274,7 @@ impl Layers {
         }
         let mut what = match own {
             Some(address) => TargetArg::Nfs(address),
-            None => TargetArg::faultless(like.user.clone()),
+            None => TargetArg::without_faults(like.user.clone()),
         };
         if let Some(settings) = what.settings_mut() {
             for setting in Setting::OF_TARGETS {
@@ -303,7 +303,7 @@ impl Layers {
     }
 
     fn push(&mut self, layer: Layer, target: RawTarget) {
-        self.ladder.layers.push(Placed { layer, target: target.name.value.clone() });
+        self.ladder.layers.push(PlacedLayer { layer, target: target.name.value.clone() });
         self.targets.push(target);
     }
 
@@ -318,7 +318,7 @@ impl Layers {
         if beside.disk.is_some() {
             let hint = "leave it out: the disk of the plan's server is measured anyway";
             let fault = Fault::new("is for servers that aren't set up").hint(hint);
-            return Err(fault.at(Place::Flag("--server-disk")));
+            return Err(fault.at(PlanPosition::Flag("--server-disk")));
         }
         let near = if lab.client.is_none() { DataPath::Loopback } else { DataPath::Network };
         let path = match first_word(&top, Setting::DataPath) {
@@ -433,7 +433,7 @@ fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTar
 
 /// Plans empty calls on all layers that have calls, to measure the round trip.
 fn empty_calls(layers: &Layers) -> RawWorkload {
-    let mut calls = RawWorkload::usual(Workload::OpMix, Place::Whole);
+    let mut calls = RawWorkload::with_defaults(Workload::OpMix, PlanPosition::Whole);
     OWN_MIX.clone_into(&mut calls.mix.name);
     calls.mix.shares = vec![(OpKind::Null, 10_000)];
     let names: Vec<_> = layers
@@ -478,7 +478,7 @@ impl Plan {
             if seen.contains(&place) {
                 let what = format!("layer `{}` would have several runs", run.target_name);
                 let fault = Fault::new(what).hint("a ladder has one level of each setting");
-                return Err(fault.at(Place::Whole).in_source(&self.name));
+                return Err(fault.at(PlanPosition::Whole).in_source(&self.name));
             }
             seen.push(place);
         }

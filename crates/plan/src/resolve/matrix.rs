@@ -9,19 +9,19 @@ use std::collections::HashSet;
 use model::setting::{Setting, Value};
 use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload};
 
-use crate::resolve::checks::{self, Written};
-use crate::resolve::idle::{describe_idle, describe_overridden};
+use crate::resolve::checks::{self, WrittenSettings};
+use crate::resolve::coverage::select_covering;
 use crate::resolve::lab;
+use crate::resolve::no_effect::{describe_idle, describe_overridden};
 use crate::resolve::placement;
 use crate::resolve::server::ServerPlan;
 use crate::resolve::surroundings::Surroundings;
-use crate::resolve::thin::thin;
-use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::limits::RUNS_MAX;
-use crate::syntax::near::unknown_word;
 use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::syntax::settings::Settings;
+use crate::syntax::suggestion::unknown_word;
 
 /// The runs of a plan, and the settings that no run depends on.
 pub(crate) struct Matrix {
@@ -48,7 +48,7 @@ pub(crate) fn multiply(
         check_names(raw, workload)?;
         starts.push(runs.len());
         for (target, backend) in raw.places(workload) {
-            let written = Written {
+            let written = WrittenSettings {
                 workload: &workload.settings,
                 target: target.what.settings(),
                 factors: &raw.factors,
@@ -78,7 +78,7 @@ pub(crate) fn multiply(
     if runs.is_empty() {
         let fault = Fault::new("the plan has no runs")
             .hint("its workloads name only targets without the requested backends");
-        return Err(fault.at(Place::Whole));
+        return Err(fault.at(PlanPosition::Whole));
     }
     check_possible(&runs, refused)?;
     checks::lab::check_used(raw, &runs)?;
@@ -86,13 +86,13 @@ pub(crate) fn multiply(
     // A plan may be reused for other runs, but a flag is typed for this one and must have an
     // effect.
     for unused in &without_effect {
-        if let Place::Flag(_) = unused.place {
+        if let PlanPosition::Flag(_) = unused.place {
             return Err(unused.clone());
         }
     }
     let all = runs.len();
     if let Some(scale) = raw.scale {
-        runs = thin(runs, &starts, scale.runs_kept(all));
+        runs = select_covering(runs, &starts, scale.runs_kept(all));
     }
     let thinned = all - runs.len();
     Ok(Matrix { runs, without_effect, thinned })
@@ -113,7 +113,7 @@ struct UsedSettings(HashSet<(Setting, Source)>);
 
 impl UsedSettings {
     /// Adds the settings that a run of the workload with this index depends on.
-    fn add(&mut self, number: usize, run: &RunSpec, written: &Written<'_>) {
+    fn add(&mut self, number: usize, run: &RunSpec, written: &WrittenSettings<'_>) {
         for setting in Setting::ALL {
             if !setting.applies(run) {
                 continue;
@@ -136,15 +136,15 @@ impl UsedSettings {
 
     /// Returns a warning for each setting that was written and has no effect on any run.
     fn list_unused(&self, raw: &RawPlan) -> Vec<PlanError> {
-        let mut unused = self.unused_of(raw, &raw.factors, &Source::Factors);
+        let mut unused = self.unused_settings(raw, &raw.factors, &Source::Factors);
         for target in &raw.targets {
             if let Some(settings) = target.what.settings() {
                 let source = Source::Target(target.name.value.clone());
-                unused.extend(self.unused_of(raw, settings, &source));
+                unused.extend(self.unused_settings(raw, settings, &source));
             }
         }
         unused.extend(raw.workloads.iter().enumerate().flat_map(|(number, workload)| {
-            self.unused_of(raw, &workload.settings, &Source::Workload(number))
+            self.unused_settings(raw, &workload.settings, &Source::Workload(number))
         }));
         for warning in &mut unused {
             warning.source_name.clone_from(&raw.source_name);
@@ -152,13 +152,18 @@ impl UsedSettings {
         unused
     }
 
-    fn unused_of(&self, raw: &RawPlan, settings: &Settings, source: &Source) -> Vec<PlanError> {
+    fn unused_settings(
+        &self,
+        raw: &RawPlan,
+        settings: &Settings,
+        source: &Source,
+    ) -> Vec<PlanError> {
         let mut unused = Vec::new();
         for setting in Setting::ALL {
             let Some([first, ..]) = settings.get(setting) else { continue };
             let is_used = self.0.contains(&(setting, source.clone()));
             // A ladder adds settings for its layers that were not written in the plan.
-            if !is_used && first.place != Place::Whole {
+            if !is_used && first.place != PlanPosition::Whole {
                 let is_set_elsewhere = self.0.iter().any(|(used, _)| *used == setting);
                 let fault = if is_set_elsewhere {
                     describe_overridden()
@@ -196,7 +201,7 @@ fn check_possible(
 fn too_many() -> PlanError {
     Fault::new(format!("the factors give more than {RUNS_MAX} runs"))
         .hint("every list multiplies the runs: shorten some, or split the plan")
-        .at(Place::Whole)
+        .at(PlanPosition::Whole)
 }
 
 /// Refuses targets and backends that a workload names and the plan does not have.
@@ -241,7 +246,7 @@ fn base_run(
     };
     run.placement.hosts = target.used_from.agents(around).to_vec();
     run.placement.of_job = target.used_from == UsedFrom::Job;
-    lab::aim(&mut run);
+    lab::derive_fields(&mut run);
     run
 }
 
@@ -263,7 +268,7 @@ pub(crate) fn product(
             }
             for level in levels(setting, &run) {
                 let mut next = run.clone();
-                lab::put(setting, &mut next, level);
+                lab::set_level(setting, &mut next, level);
                 longer.push(next);
             }
             if longer.len() > RUNS_MAX {

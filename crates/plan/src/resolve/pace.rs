@@ -57,7 +57,7 @@ pub struct Pace {
 
 impl Pace {
     /// Computes the pace from trials of growing work; `None` if there are none.
-    pub fn of(trials: &[ProbeTrial]) -> Option<Self> {
+    pub fn from_trials(trials: &[ProbeTrial]) -> Option<Self> {
         let first = trials.first()?;
         let last = trials.last()?;
         let (work, work_ns) = match last.work.saturating_sub(first.work) {
@@ -204,18 +204,18 @@ mod tests {
         let whole = stream();
         let trials = [2 << 20, 64 << 20].map(|work| trial(&reduced(&whole, work)));
         assert!(trials[0].work < trials[1].work && trials[1].work < work_of(&whole) / 10);
-        let pace = Pace::of(&trials).unwrap();
+        let pace = Pace::from_trials(&trials).unwrap();
         assert_eq!(
             (pace.base_ns, pace.trial_ms(&whole)),
             (200_000_000, trial(&whole).took_ns / 1_000_000)
         );
         // A single trial is enough if the time of its passes is known.
-        let pace = Pace::of(&trials[..1]).unwrap();
+        let pace = Pace::from_trials(&trials[..1]).unwrap();
         assert_eq!(
             (pace.base_ns, pace.trial_ms(&whole)),
             (200_000_000, trial(&whole).took_ns / 1_000_000)
         );
-        assert_eq!(Pace::of(&[]), None);
+        assert_eq!(Pace::from_trials(&[]), None);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         let slow =
             ProbeTrial { work: 1, took_ns: 9_000_000, passes_ns: 0, timed: TimedRates::default() };
         let fast = ProbeTrial { work: 5, took_ns: 8_000_000, ..slow };
-        assert_eq!(Pace::of(&[slow, fast]).unwrap().trial_ms(&stream()), 8);
+        assert_eq!(Pace::from_trials(&[slow, fast]).unwrap().trial_ms(&stream()), 8);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
             passes_ns: 0,
             timed: TimedRates { ops_per_s: 9, bytes_per_s: 9 },
         };
-        assert_eq!(Pace::of(&[quick]).unwrap().trial_ms(&mixed), 9_000);
+        assert_eq!(Pace::from_trials(&[quick]).unwrap().trial_ms(&mixed), 9_000);
     }
 
     #[test]

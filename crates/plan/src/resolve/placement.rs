@@ -6,7 +6,7 @@
 use model::setting::{Setting, Value};
 use model::{Host, RunSpec};
 
-use crate::resolve::checks::Written;
+use crate::resolve::checks::WrittenSettings;
 use crate::resolve::surroundings::Surroundings;
 use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::hosts::UsedFrom;
@@ -35,7 +35,7 @@ impl RawTarget {
 pub(crate) fn check(
     target: &RawTarget,
     around: &Surroundings,
-    written: &Written<'_>,
+    written: &WrittenSettings<'_>,
 ) -> Result<(), PlanError> {
     let name = &target.name.value;
     if target.used_from == UsedFrom::Job && around.job.is_none() {
@@ -81,7 +81,7 @@ pub(crate) fn check(
 }
 
 /// Updates everything that follows from the path of the data and the number of client hosts.
-pub(crate) fn aim(run: &mut RunSpec) {
+pub(crate) fn derive_fields(run: &mut RunSpec) {
     if let Some(most) = run.placement.agents_per_host {
         run.placement.hosts.retain(|host| host.name_and_slot().1 <= most);
     }

@@ -108,7 +108,7 @@ impl Plan {
     }
 
     /// Returns the runs that need the in-memory server without faults.
-    pub fn on_faultless(&self) -> impl Iterator<Item = &RunSpec> {
+    pub fn runs_without_faults(&self) -> impl Iterator<Item = &RunSpec> {
         self.runs.iter().filter(|run| match &run.target {
             Target::Nfs(nfs) => nfs.embedded && nfs.faultless,
             Target::Tcp(tcp) => tcp.embedded,

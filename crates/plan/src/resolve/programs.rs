@@ -24,13 +24,17 @@ pub fn chosen_programs(raw: &RawPlan) -> Vec<String> {
                 // programs.
                 words.push(workload.kind.value.name().to_owned());
             }
-            words.extend(argv.iter().map(|word| shown(word)));
+            words.extend(argv.iter().map(|word| quote_word(word)));
             programs.push(words.join(" "));
         }
     }
     for host in &raw.hosts {
         if let (Some(ssh), Some(config)) = (&host.ssh, &host.ssh_config) {
-            programs.push(format!("ssh -F {} {}", shown(&config.to_string_lossy()), shown(ssh)));
+            programs.push(format!(
+                "ssh -F {} {}",
+                quote_word(&config.to_string_lossy()),
+                quote_word(ssh)
+            ));
         }
     }
     for target in &raw.targets {
@@ -38,10 +42,14 @@ pub fn chosen_programs(raw: &RawPlan) -> Vec<String> {
         if let Some(system) = &lab.system
             && is_recipe_path(&system.source.value)
         {
-            programs.push(format!("the steps of the recipe {}", shown(&system.source.value)));
+            programs.push(format!("the steps of the recipe {}", quote_word(&system.source.value)));
         }
         if let Some(mount) = &lab.site_mount {
-            programs.push(format!("mount -t {} {}", shown(&mount.kind), shown(&mount.source)));
+            programs.push(format!(
+                "mount -t {} {}",
+                quote_word(&mount.kind),
+                quote_word(&mount.source)
+            ));
         }
     }
     let mut seen = std::collections::BTreeSet::new();
@@ -50,7 +58,7 @@ pub fn chosen_programs(raw: &RawPlan) -> Vec<String> {
 }
 
 /// Quotes a word that is empty or contains whitespace or control characters.
-fn shown(word: &str) -> String {
+fn quote_word(word: &str) -> String {
     let is_plain =
         !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c.is_control());
     if is_plain { word.to_owned() } else { format!("{word:?}") }

@@ -1,14 +1,14 @@
 //! The error type of this crate: where, what, and how to fix it.
 //!
 //! A [`PlanError`] prints on one line like a compiler's: `plan.toml:7:1: unknown key ... (hint:
-//! ...)`, or `--io-size: ...` for a command-line flag. Every written value has its [`Place`], so
-//! that a contradiction found late can still report the line.
+//! ...)`, or `--io-size: ...` for a command-line flag. Every written value has its
+//! [`PlanPosition`], so that a contradiction found late can still report the line.
 
 use std::fmt;
 
 /// The place where something was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum PlanPosition {
     /// In the text of the plan.
     Text {
         /// Line, from 1.
@@ -28,17 +28,17 @@ pub struct Located<T> {
     /// The value that was written.
     pub value: T,
     /// The place where it was written.
-    pub place: Place,
+    pub place: PlanPosition,
 }
 
 impl<T> Located<T> {
     /// Wraps a value that the plan does not contain: a default, or one implied by another value.
     pub const fn unwritten(value: T) -> Self {
-        Self { value, place: Place::Whole }
+        Self { value, place: PlanPosition::Whole }
     }
 }
 
-impl Place {
+impl PlanPosition {
     /// Attaches this place to a parsed value, or to the fault.
     pub(crate) fn accept<T>(self, read: Result<T, Fault>) -> Result<Located<T>, PlanError> {
         match read {
@@ -62,7 +62,7 @@ pub struct PlanError {
     /// Name of the text: a file name, or the name of a preset.
     pub source_name: String,
     /// The place of the fault.
-    pub place: Place,
+    pub place: PlanPosition,
     /// What is wrong, including the value.
     pub message: String,
     /// What to write instead.
@@ -72,9 +72,11 @@ pub struct PlanError {
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Place::Text { line, column } => write!(f, "{}:{line}:{column}", self.source_name)?,
-            Place::Flag(flag) => f.write_str(flag)?,
-            Place::Whole => f.write_str(&self.source_name)?,
+            PlanPosition::Text { line, column } => {
+                write!(f, "{}:{line}:{column}", self.source_name)?;
+            }
+            PlanPosition::Flag(flag) => f.write_str(flag)?,
+            PlanPosition::Whole => f.write_str(&self.source_name)?,
         }
         write!(f, ": {}", self.message)?;
         match &self.hint {
@@ -102,15 +104,15 @@ impl Fault {
     }
 
     /// Makes it an error of `key`; a flag already names the setting, so the key is omitted there.
-    pub(crate) fn of_key(mut self, key: &str, place: Place) -> PlanError {
-        if !matches!(place, Place::Flag(_)) {
+    pub(crate) fn of_key(mut self, key: &str, place: PlanPosition) -> PlanError {
+        if !matches!(place, PlanPosition::Flag(_)) {
             self.message = format!("{key}: {}", self.message);
         }
         self.at(place)
     }
 
     /// Makes it an error whose message needs no key.
-    pub(crate) fn at(self, place: Place) -> PlanError {
+    pub(crate) fn at(self, place: PlanPosition) -> PlanError {
         PlanError { source_name: String::new(), place, message: self.message, hint: self.hint }
     }
 }

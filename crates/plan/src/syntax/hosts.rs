@@ -22,7 +22,7 @@ pub enum UsedFrom {
     #[default]
     One,
     /// One agent on each of these, in this order; additional agents on a host count as hosts of
-    /// their own, see [`Host::further`].
+    /// their own, see [`Host::for_agent`].
     Hosts(Vec<Host>),
     /// The hosts of the job that this process belongs to: see [`crate::Surroundings::job`].
     Job,
@@ -39,7 +39,7 @@ impl UsedFrom {
             let before = agents.len();
             for PlannedHost { host, slots } in hosts {
                 if *slots >= slot {
-                    agents.push(if slot == 1 { host.clone() } else { host.further(slot) });
+                    agents.push(if slot == 1 { host.clone() } else { host.for_agent(slot) });
                 }
             }
             if agents.len() == before {

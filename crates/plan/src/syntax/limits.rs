@@ -7,7 +7,7 @@
 use model::setting::{Kind, Range, Setting};
 use model::units::Size;
 
-use crate::syntax::text::{self, either};
+use crate::syntax::text::{self, join_with_or};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -123,10 +123,10 @@ pub(crate) fn legal(setting: Setting) -> String {
         },
         Kind::Flag => "true or false".to_owned(),
         Kind::Mix => {
-            either(&workload::opmix::PROFILES.iter().map(|mix| mix.name).collect::<Vec<_>>())
+            join_with_or(&workload::opmix::PROFILES.iter().map(|mix| mix.name).collect::<Vec<_>>())
         }
         Kind::Passes => "names joined with `+`, or \"usual\"".to_owned(),
-        Kind::Word => either(&words(setting).iter().map(String::as_str).collect::<Vec<_>>()),
+        Kind::Word => join_with_or(&words(setting).iter().map(String::as_str).collect::<Vec<_>>()),
     };
     match setting.open() {
         Some(word) => format!("{legal}, or \"{word}\""),

@@ -9,7 +9,7 @@ use model::contender::Fairness;
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Conclusion, Host, NfsVersion, OpMix, Requirement, Workload};
 
-use crate::syntax::error::{Located, Place};
+use crate::syntax::error::{Located, PlanPosition};
 use crate::syntax::fault::PlannedFault;
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::repetition::RawRepetition;
@@ -69,19 +69,19 @@ impl Scale {
     /// Maximum number of runs of a matrix that is never thinned.
     const RUNS_WHOLE: usize = 100;
 
-    pub(crate) fn of_millionths(millionths: u64) -> Self {
+    pub(crate) fn from_millionths(millionths: u64) -> Self {
         Self { millionths }
     }
 
     /// Scales a number.
-    pub(crate) fn of(self, number: u64) -> u64 {
+    pub(crate) fn apply(self, number: u64) -> u64 {
         (u128::from(number) * u128::from(self.millionths) / u128::from(Self::ONE)) as u64
     }
 
     /// Returns how many runs of a matrix to keep, apart from those needed to cover each pair of
     /// levels: all runs of a small matrix or at a scale of 1 and above, otherwise the scaled share.
     pub(crate) fn runs_kept(self, runs: usize) -> usize {
-        let share = self.of(runs as u64) as usize;
+        let share = self.apply(runs as u64) as usize;
         share.max(Self::RUNS_WHOLE).min(runs)
     }
 }
@@ -149,7 +149,7 @@ pub struct RawWorkload {
 
 impl RawTarget {
     /// Creates a target with its usual name and backend.
-    pub fn usual(what: TargetArg) -> Self {
+    pub fn with_defaults(what: TargetArg) -> Self {
         let name = Located::unwritten(what.row().usual_name.to_owned());
         let backends = what.backends()[..1].to_vec();
         Self { name, what, used_from: UsedFrom::One, backends }
@@ -158,7 +158,7 @@ impl RawTarget {
 
 impl RawWorkload {
     /// Creates a workload with its defaults on every target.
-    pub fn usual(kind: Workload, place: Place) -> Self {
+    pub fn with_defaults(kind: Workload, place: PlanPosition) -> Self {
         Self {
             kind: Located { value: kind, place },
             targets: None,
@@ -204,9 +204,11 @@ impl RawPlan {
             server: RawServer::default(),
             hosts: Vec::new(),
             labels: BTreeMap::new(),
-            targets: vec![RawTarget::usual(what)],
+            targets: vec![RawTarget::with_defaults(what)],
             factors: Settings::default(),
-            workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
+            workloads: kinds
+                .map(|kind| RawWorkload::with_defaults(kind, PlanPosition::Whole))
+                .to_vec(),
             disturbances: Vec::new(),
             conclusions: Vec::new(),
             requirements: Vec::new(),

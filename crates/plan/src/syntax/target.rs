@@ -70,7 +70,7 @@ impl TargetArg {
     }
 
     /// Creates a target of the in-memory server without faults.
-    pub fn faultless(user: User) -> Self {
+    pub fn without_faults(user: User) -> Self {
         match Self::embedded(user) {
             Self::Embedded(address) => Self::Embedded(NfsAddress { faultless: true, ..address }),
             other => other,

@@ -72,7 +72,7 @@ pub(crate) fn list_of(texts: &[impl AsRef<str>]) -> String {
 }
 
 /// Writes words as people read a choice: `a, b or c`.
-pub(crate) fn either(words: &[&str]) -> String {
+pub(crate) fn join_with_or(words: &[&str]) -> String {
     match words {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -99,6 +99,6 @@ mod tests {
             assert_eq!(model::units::parse_frequency_khz(&frequency(khz)), Ok(khz));
         }
         assert_eq!((size(65_536), time(1_500), time(600_000)).0, "64KiB");
-        assert_eq!(either(&["a", "b", "c"]), "a, b or c");
+        assert_eq!(join_with_or(&["a", "b", "c"]), "a, b or c");
     }
 }

@@ -118,7 +118,7 @@ fn uses_hosts_of_job() {
     let text = text(0, "path = \"/scratch\"\nhosts = \"job\"", "client_hosts = [1, 2]");
     let raw = RawPlan::parse(&text, "p.toml").unwrap();
     insta::assert_snapshot!(Plan::resolve(&raw, &around()).unwrap_err());
-    let job = Some(vec![Host::here("node7"), Host::here("node9")]);
+    let job = Some(vec![Host::local("node7"), Host::local("node9")]);
     let in_job = Surroundings { job, ..around() };
     let plan = Plan::resolve(&raw, &in_job).unwrap();
     let all: Vec<_> = plan.runs.iter().map(working).collect();

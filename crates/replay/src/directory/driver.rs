@@ -17,9 +17,9 @@ use super::call::{Caller, Handle, Job, JobDone, status_of};
 use super::places::{Places, is_plain};
 use crate::action::Action;
 use crate::lanes::{Lanes, Pace, Start};
-use crate::recorder::{Ended, Recorder, Times};
+use crate::recorder::{Recorder, StepOutcome, Times};
 use crate::step::{Batch, Step};
-use crate::tree::{NONE, Place};
+use crate::tree::{DirectoryEntry, NONE};
 
 /// How often we check whether the user wants to stop.
 const TICK_NS: u64 = 100_000_000;
@@ -60,7 +60,7 @@ impl Opens {
 
 /// A thread that waits for work.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(crate) struct IdleWorker {
     pub worker: usize,
     pub job: Box<Job>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Driver<'a> {
     pub recorder: &'a mut Recorder,
     /// Channel to each thread.
     pub workers: Vec<SyncSender<Box<Job>>>,
-    pub idle: Vec<Idle>,
+    pub idle: Vec<IdleWorker>,
     /// Clients that wait for a thread.
     pub held: Vec<u32>,
     pub is_held: Vec<bool>,
@@ -90,7 +90,7 @@ pub(crate) struct Driver<'a> {
 }
 
 /// Why a step makes no system call.
-enum Refusal {
+enum StepRefusal {
     /// Its file is gone.
     Gone,
     /// Its file was never found, or its name is too long or leads out of its directory.
@@ -149,17 +149,17 @@ impl Driver<'_> {
         idle.job.start = Some(start);
         match self.fill(&mut idle.job, &step) {
             Ok(()) => {
-                self.recorder.issue(&step);
+                self.recorder.record_issue(&step);
                 self.send(idle);
             }
             Err(refusal) => {
                 self.idle.push(idle);
-                if matches!(refusal, Refusal::Gone) {
-                    self.recorder.issue(&step);
+                if matches!(refusal, StepRefusal::Gone) {
+                    self.recorder.record_issue(&step);
                     self.recorder.start(&start, now_ns);
                     let Start { scheduled_ns, .. } = start;
                     let times = Times { scheduled_ns, started_ns: now_ns, done_ns: now_ns };
-                    let ended = Ended::Status(Status::Stale.number());
+                    let ended = StepOutcome::Status(Status::Stale.number());
                     self.recorder.end(start.step, &step, &times, ended, 0);
                 } else {
                     self.recorder.skip(&step);
@@ -169,7 +169,7 @@ impl Driver<'_> {
         }
     }
 
-    fn send(&mut self, mut idle: Idle) {
+    fn send(&mut self, mut idle: IdleWorker) {
         self.in_flight += 1;
         idle.job.renames = self.renames;
         if idle.job.action == Action::Rename {
@@ -194,7 +194,7 @@ impl Driver<'_> {
     }
 
     /// Fills in the job for a step.
-    fn fill(&mut self, job: &mut Job, step: &Step) -> Result<(), Refusal> {
+    fn fill(&mut self, job: &mut Job, step: &Step) -> Result<(), StepRefusal> {
         job.action = step.action;
         let open = if step.action.uses_data() { self.opens.of_step(step) } else { None };
         job.open = open.cloned();
@@ -203,7 +203,7 @@ impl Driver<'_> {
         }
         if let Action::Copy { .. } = step.action {
             let written = self.places.write_path(&mut job.other, step.other, None, self.names);
-            written.ok_or(Refusal::Impossible)?;
+            written.ok_or(StepRefusal::Impossible)?;
         }
         if step.action.opens_file() || (step.action.uses_data() && job.open.is_none()) {
             job.fresh = self.opens.free.pop();
@@ -221,13 +221,13 @@ impl Driver<'_> {
     }
 
     /// Writes the paths that a step works on.
-    fn write_paths(&self, job: &mut Job, step: &Step) -> Result<(), Refusal> {
+    fn write_paths(&self, job: &mut Job, step: &Step) -> Result<(), StepRefusal> {
         if step.action == Action::Close {
             return Ok(());
         }
         if !self.places.is_named(step.file) {
             let is_gone = self.places.is_gone(step.file);
-            return Err(if is_gone { Refusal::Gone } else { Refusal::Impossible });
+            return Err(if is_gone { StepRefusal::Gone } else { StepRefusal::Impossible });
         }
         let Step { action, file, other, .. } = *step;
         let name = self.names.get(step.name as usize).map(String::as_str);
@@ -238,7 +238,9 @@ impl Driver<'_> {
             Action::Lookup if matches!(name, Some("." | "..")) => (None, None),
             Action::Getxattr | Action::Setxattr { .. } | Action::Removexattr => {
                 let attribute = name.filter(|name| !name.contains('\0'));
-                attribute.and_then(|name| job.set_attribute(name)).ok_or(Refusal::Impossible)?;
+                attribute
+                    .and_then(|name| job.set_attribute(name))
+                    .ok_or(StepRefusal::Impossible)?;
                 (None, None)
             }
             _ if action.takes_name() => (name, None),
@@ -248,18 +250,20 @@ impl Driver<'_> {
         let is_unnamed = needs_name && action != Action::Link && in_file.is_none();
         for name in [in_file, in_other].into_iter().flatten() {
             if !is_plain(name) {
-                return Err(Refusal::Impossible);
+                return Err(StepRefusal::Impossible);
             }
         }
         if is_unnamed {
-            return Err(Refusal::Impossible);
+            return Err(StepRefusal::Impossible);
         }
         let places = &*self.places;
-        places.write_path(&mut job.path, file, in_file, self.names).ok_or(Refusal::Impossible)?;
+        places
+            .write_path(&mut job.path, file, in_file, self.names)
+            .ok_or(StepRefusal::Impossible)?;
         if matches!(action, Action::Link | Action::Rename) {
             in_other
                 .and_then(|name| places.write_path(&mut job.other, other, Some(name), self.names))
-                .ok_or(Refusal::Impossible)?;
+                .ok_or(StepRefusal::Impossible)?;
         }
         Ok(())
     }
@@ -273,7 +277,7 @@ impl Driver<'_> {
             self.renames_in_flight -= 1;
         }
         if status == Status::NoEnt.number() && self.may_have_moved(&job) {
-            return self.repeat(Idle { worker, job }, lanes, done_ns);
+            return self.repeat(IdleWorker { worker, job }, lanes, done_ns);
         }
         self.opens.free.extend(job.close.take());
         let fresh = job.fresh.take();
@@ -293,9 +297,9 @@ impl Driver<'_> {
                 Pace::Closed | Pace::Thinking => started_ns,
             };
             let times = Times { scheduled_ns, started_ns, done_ns };
-            self.recorder.end(start.step, &step, &times, Ended::Status(status), bytes);
+            self.recorder.end(start.step, &step, &times, StepOutcome::Status(status), bytes);
         }
-        self.idle.push(Idle { worker, job });
+        self.idle.push(IdleWorker { worker, job });
         if let Some(start) = start {
             lanes.end_step(start.step, done_ns);
         }
@@ -315,7 +319,7 @@ impl Driver<'_> {
     }
 
     /// Starts a step again with the current names.
-    fn repeat(&mut self, mut idle: Idle, lanes: &mut Lanes<'_>, now_ns: u64) {
+    fn repeat(&mut self, mut idle: IdleWorker, lanes: &mut Lanes<'_>, now_ns: u64) {
         let Some(start) = idle.job.start else { return };
         self.opens.free.extend(idle.job.fresh.take());
         let step = self.batch.steps[start.step as usize];
@@ -326,7 +330,7 @@ impl Driver<'_> {
         self.recorder.start(&start, now_ns);
         let Start { scheduled_ns, .. } = start;
         let times = Times { scheduled_ns, started_ns: now_ns, done_ns: now_ns };
-        let ended = Ended::Status(Status::NoEnt.number());
+        let ended = StepOutcome::Status(Status::NoEnt.number());
         self.recorder.end(start.step, &step, &times, ended, 0);
         lanes.end_step(start.step, now_ns);
     }
@@ -355,13 +359,15 @@ impl Driver<'_> {
     /// Updates the names that a step has created, moved or removed.
     fn note_names(&mut self, step: &Step) {
         let Step { action, file, other, result, name, other_name, .. } = *step;
-        let place = Place { dir: file, name };
+        let place = DirectoryEntry { dir: file, name };
         let is_plain_name = self.names.get(name as usize).is_some_and(|name| is_plain(name));
         let gone = match action {
             Action::Remove | Action::Rmdir => self.places.unbind(place),
-            Action::Rename => self.places.rename(place, Place { dir: other, name: other_name }),
+            Action::Rename => {
+                self.places.rename(place, DirectoryEntry { dir: other, name: other_name })
+            }
             Action::Link if is_plain_name => {
-                self.places.bind(Place { dir: other, name }, file);
+                self.places.bind(DirectoryEntry { dir: other, name }, file);
                 None
             }
             Action::Lookup | Action::Open(_) if result != NONE && is_plain_name => {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 
-use crate::tree::Place;
+use crate::tree::DirectoryEntry;
 
 /// Maximum length of a path with its terminator. **Source:** PATH_MAX of linux/limits.h.
 const PATH_BYTES: usize = 4096;
@@ -51,8 +51,8 @@ impl PathText {
 /// Maps objects to names and names to objects.
 #[derive(Debug)]
 pub(crate) struct Places {
-    by_place: HashMap<Place, u32>,
-    by_object: Vec<[Option<Place>; 2]>,
+    by_place: HashMap<DirectoryEntry, u32>,
+    by_object: Vec<[Option<DirectoryEntry>; 2]>,
     /// Objects whose last name was removed.
     is_gone: Vec<bool>,
     /// The object that represents the top itself.
@@ -72,7 +72,7 @@ impl Places {
     }
 
     /// Records that a name refers to an object.
-    pub(crate) fn bind(&mut self, place: Place, object: u32) {
+    pub(crate) fn bind(&mut self, place: DirectoryEntry, object: u32) {
         if object as usize >= self.by_object.len() {
             return;
         }
@@ -90,7 +90,7 @@ impl Places {
     }
 
     /// Records that a name is gone. Returns its object if this was its last name.
-    pub(crate) fn unbind(&mut self, place: Place) -> Option<u32> {
+    pub(crate) fn unbind(&mut self, place: DirectoryEntry) -> Option<u32> {
         let object = self.by_place.remove(&place)?;
         let known = &mut self.by_object[object as usize];
         if known[0] == Some(place) {
@@ -102,7 +102,7 @@ impl Places {
     }
 
     /// Records a rename. Returns the object that was replaced.
-    pub(crate) fn rename(&mut self, from: Place, to: Place) -> Option<u32> {
+    pub(crate) fn rename(&mut self, from: DirectoryEntry, to: DirectoryEntry) -> Option<u32> {
         let object = self.by_place.get(&from).copied();
         let replaced = self.unbind(to);
         self.unbind(from);
@@ -156,8 +156,8 @@ mod tests {
 
     const TOP: u32 = 4;
 
-    fn place(dir: u32, name: u32) -> Place {
-        Place { dir, name }
+    fn place(dir: u32, name: u32) -> DirectoryEntry {
+        DirectoryEntry { dir, name }
     }
 
     /// Returns a tree `a/b/c` of objects 0, 1 and 2.

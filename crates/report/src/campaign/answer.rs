@@ -22,17 +22,17 @@ use findings::Finding;
 use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
-pub(crate) struct Answer {
+pub(crate) struct CampaignAnswer {
     /// Main sentences: the highest rates, the largest difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
-    pub passes: Vec<PassAnswer>,
+    pub passes: Vec<PassFindings>,
     /// Sentences that apply to all passes; at most three.
     pub remarks: Vec<String>,
 }
 
 /// The findings in one kind of pass.
-pub(crate) struct PassAnswer {
+pub(crate) struct PassFindings {
     /// Name of the pass, such as `stream read`.
     pub pass: String,
     /// Results, such as `nfs 6478 MB/s; dir 1819 (posix), 2020 MB/s (uring)`.
@@ -47,7 +47,7 @@ pub(crate) fn trust(sheet: &Sheet<'_>) -> Option<String> {
 }
 
 /// Summarizes the results. `effects` must have been computed from `sheet`.
-pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
+pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnswer {
     let groups = Group::all(sheet);
     let mut findings: Vec<Option<Finding>> = Vec::with_capacity(groups.len());
     for group in &groups {
@@ -79,7 +79,7 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {
         let finding = finding.map(|finding| qualifiers::with_notes(group, &finding.sentence));
-        passes.push(PassAnswer { pass: group.name.clone(), figures: group.figures(), finding });
+        passes.push(PassFindings { pass: group.name.clone(), figures: group.figures(), finding });
     }
-    Answer { lead, passes, remarks }
+    CampaignAnswer { lead, passes, remarks }
 }

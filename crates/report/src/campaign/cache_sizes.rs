@@ -13,7 +13,7 @@ use model::units::Size;
 use schemars::JsonSchema;
 use serde::Serialize;
 use stats::size_sweep::SIZES_MIN;
-use stats::{Fall, Rate, SizePoint, SizeSweep, size_sweep};
+use stats::{Rate, RateDrop, SizePoint, SizeSweep, size_sweep};
 
 use crate::document::{Block, Form, Section};
 use crate::humanize::counted;
@@ -132,18 +132,18 @@ pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
 }
 
 /// Drops of one pass between the same two sizes, under several settings.
-struct SameFall<'f> {
+struct SharedDrop<'f> {
     swept: Vec<&'f SizeSweepRows<'f, 'f>>,
-    falls: Vec<Fall>,
+    falls: Vec<RateDrop>,
 }
 
 /// Writes a sentence for each drop, merging the same drop under several settings into one.
 fn describe_falls(sheet: &Sheet<'_>, swept: &[SizeSweepRows<'_, '_>]) -> Vec<String> {
-    let mut same: Vec<SameFall<'_>> = Vec::new();
+    let mut same: Vec<SharedDrop<'_>> = Vec::new();
     for one in swept {
         let SizeSweep::Falls(falls) = &one.found else { continue };
         for fall in falls {
-            let is_same = |known: &&mut SameFall<'_>| {
+            let is_same = |known: &&mut SharedDrop<'_>| {
                 let first = known.swept[0];
                 let known = known.falls[0];
                 first.name == one.name
@@ -155,7 +155,7 @@ fn describe_falls(sheet: &Sheet<'_>, swept: &[SizeSweepRows<'_, '_>]) -> Vec<Str
                     known.swept.push(one);
                     known.falls.push(*fall);
                 }
-                None => same.push(SameFall { swept: vec![one], falls: vec![*fall] }),
+                None => same.push(SharedDrop { swept: vec![one], falls: vec![*fall] }),
             }
         }
     }
@@ -167,14 +167,14 @@ fn describe_falls(sheet: &Sheet<'_>, swept: &[SizeSweepRows<'_, '_>]) -> Vec<Str
     lines
 }
 
-fn describe_same(sheet: &Sheet<'_>, group: &SameFall<'_>, all: usize) -> String {
+fn describe_same(sheet: &Sheet<'_>, group: &SharedDrop<'_>, all: usize) -> String {
     let one = group.swept[0];
     let fall = group.falls[0];
     let (below, above) = fall.between_bytes;
     let between = format!("between {} and {}", show_size(below), show_size(above));
     let cache = describe_cache(&fall);
     let explained = memory::explain(sheet, one, &fall);
-    let rate = |per_s| Rate::of_pass(one.pass, per_s);
+    let rate = |per_s| Rate::for_pass(one.pass, per_s);
     if let [fall] = group.falls.as_slice() {
         let place = if all > 1 { format!(" ({})", one.place) } else { String::new() };
         let before = rate(fall.per_s.0);
@@ -200,7 +200,7 @@ fn describe_same(sheet: &Sheet<'_>, group: &SameFall<'_>, all: usize) -> String 
 }
 
 /// Describes the size of the cache: `a cache of about 1.4 GiB`.
-fn describe_cache(fall: &Fall) -> String {
+fn describe_cache(fall: &RateDrop) -> String {
     let about = format!("a cache of about {}", show_bytes(fall.cache_bytes));
     if !fall.is_gradual {
         return about;
@@ -315,7 +315,7 @@ impl SweepPart {
 }
 
 impl FallPart {
-    const fn from_fall(fall: &Fall) -> Self {
+    const fn from_fall(fall: &RateDrop) -> Self {
         Self {
             size_before_bytes: fall.between_bytes.0,
             size_after_bytes: fall.between_bytes.1,

@@ -80,7 +80,7 @@ impl Verdicts {
 
 /// Note attached to a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Remark {
+pub struct CampaignNote {
     /// Time of writing, in milliseconds since 1970 UTC.
     pub written_unix_ms: u64,
     pub text: String,
@@ -97,9 +97,9 @@ pub fn list(campaigns: &[ListedCampaign], format: Format, screen: Screen) -> Str
 }
 
 /// Shows the details of one campaign for a terminal. The text ends with a newline.
-pub fn about(
+pub fn describe_campaign(
     listed: &ListedCampaign,
-    remarks: &[Remark],
+    remarks: &[CampaignNote],
     campaign: &Campaign,
     screen: Screen,
 ) -> String {
@@ -152,8 +152,12 @@ pub fn about(
     text
 }
 
-/// Returns the details of [`about`] as JSON.
-pub fn about_json(listed: &ListedCampaign, remarks: &[Remark], campaign: &Campaign) -> String {
+/// Returns the details of [`describe_campaign`] as JSON.
+pub fn about_json(
+    listed: &ListedCampaign,
+    remarks: &[CampaignNote],
+    campaign: &Campaign,
+) -> String {
     to_json(&AboutDocument {
         schema: SCHEMA,
         campaign: listed,
@@ -175,7 +179,7 @@ struct ListDocument<'a> {
 struct AboutDocument<'a> {
     schema: u32,
     campaign: &'a ListedCampaign,
-    notes: &'a [Remark],
+    notes: &'a [CampaignNote],
     tool_version: &'a str,
     command: &'a str,
     seed: String,

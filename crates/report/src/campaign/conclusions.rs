@@ -1,9 +1,9 @@
 //! Judges the conclusions declared in a plan against the data: borne out, contradicted or
 //! undecided.
 //!
-//! [`judge`] is the entry point and returns a [`Judgement`] for each. A conclusion is about the
-//! effect of one factor between two of its levels, with all other settings equal, computed as in
-//! `dfsbench factors`. "Faster" requires a ratio beyond the smallest effect that matters and an
+//! [`judge`] is the entry point and returns a [`JudgedConclusion`] for each. A conclusion is about
+//! the effect of one factor between two of its levels, with all other settings equal, computed as
+//! in `dfsbench factors`. "Faster" requires a ratio beyond the smallest effect that matters and an
 //! interval that excludes 1; "no difference" requires an interval within the smallest effect.
 //! Anything the interval cannot decide is undecided.
 
@@ -21,7 +21,7 @@ use crate::table::{NOT_APPLICABLE, Row, Sheet};
 pub(crate) use comparison::{Comparison, Outcome};
 
 /// Conclusion with its outcome.
-pub(crate) struct Judgement {
+pub(crate) struct JudgedConclusion {
     /// Conclusion and the comparison it is based on.
     pub conclusion: Conclusion,
     /// Outcome over all passes.
@@ -74,18 +74,18 @@ impl ConclusionVerdict {
 }
 
 /// Judges all conclusions, in the order of the plan.
-pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
+pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<JudgedConclusion> {
     let conclusions = sheet.conclusions();
     conclusions.into_iter().map(|conclusion| judge_one(sheet, conclusion)).collect()
 }
 
-fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> Judgement {
+fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> JudgedConclusion {
     let compared = match compare(sheet, &conclusion) {
         Ok(comparisons) => (comparisons, String::new()),
         Err(why) => (Vec::new(), why),
     };
     let (comparisons, why) = compared;
-    Judgement {
+    JudgedConclusion {
         standing: ConclusionVerdict::from_comparisons(&comparisons),
         conclusion,
         comparisons,

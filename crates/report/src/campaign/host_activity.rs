@@ -128,7 +128,7 @@ impl HostActivity {
         columns
     }
 
-    pub(crate) fn heads(columns: &[usize]) -> Vec<&'static str> {
+    pub(crate) fn headings(columns: &[usize]) -> Vec<&'static str> {
         let mut heads: Vec<_> = STATES.into_iter().map(|(head, _)| head).collect();
         for column in columns {
             heads.push(COLUMNS[*column].head);
@@ -154,9 +154,9 @@ impl HostActivity {
 }
 
 fn counted_between(metric: &Metric, from: usize, to: usize) -> u64 {
-    // Counters may wrap, or restart with their device. `Metric::risen` handles both.
+    // Counters may wrap, or restart with their device. `Metric::increase` handles both.
     let values = metric.values[from..=to].to_vec();
-    Metric { values, ..metric.clone() }.risen()
+    Metric { values, ..metric.clone() }.increase()
 }
 
 fn format_ratio(part: f64, whole: f64) -> String {

@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn locates_target_by_its_files() {
         let place = |lab: &LabSpec| place(lab, usize::MAX);
-        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        let mut lab = LabSpec::new(Host::local("s"), Host::local("c"));
         lab.storage.directory = "/srv".into();
         assert_eq!(place(&lab), "s:/srv (network, c)");
         let system = |recipe| Some(Box::new(System { recipe, ..System::default() }));
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(place(&lab), "s (network, c)");
         let roles = [(CLIENT_ROLE.to_owned(), Role::default())].into();
         lab.system = system(Recipe { serves_in_kernel: true, roles, ..keeps_none });
-        lab.more_clients.push(Host::here("d"));
+        lab.more_clients.push(Host::local("d"));
         assert_eq!(place(&lab), "a disk of c, d");
     }
 }

@@ -180,7 +180,7 @@ fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
             if caveat.severity < Severity::Degraded {
                 continue;
             }
-            let Some(means) = means_for(row, caveat.code) else { continue };
+            let Some(means) = remedy_for(row, caveat.code) else { continue };
             let remedy = remedies.entry(caveat.code).or_insert(Remedy { results: 0, means });
             remedy.results += 1;
             if let (RemedyKind::Trials { needed: known, .. }, RemedyKind::Trials { needed, .. }) =
@@ -213,7 +213,7 @@ fn count_having(sheet: &Sheet<'_>, code: CaveatCode) -> usize {
 }
 
 /// Returns the remedy for a caveat of a row; `None` if the run accepts no flag that would help.
-fn means_for(row: &Row<'_>, caveat: CaveatCode) -> Option<RemedyKind> {
+fn remedy_for(row: &Row<'_>, caveat: CaveatCode) -> Option<RemedyKind> {
     if caveat.needs_trials() {
         let needed = row.judged.trials_to_settle(caveat)?;
         let times = f64::from(needed) / f64::from(row.judged.trials_made.max(1));

@@ -8,7 +8,7 @@ pub(crate) mod interference;
 pub(crate) mod load;
 
 use model::units::Nanos;
-use model::{Campaign, Durability, Fact, Keeps, OpKind, Opens, Pass, RunSpec, Target};
+use model::{Campaign, Durability, Fact, KeptData, OpKind, Opens, Pass, RunSpec, Target};
 use stats::{ClientShare, Rate};
 
 use super::host_settings;
@@ -103,7 +103,7 @@ pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
 fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     let spec = &row.run.spec;
     let pass = row.judged.pass;
-    if let Keeps::Nothing(what) = spec.target.row().keeps {
+    if let KeptData::Nothing(what) = spec.target.row().keeps {
         return if pass.writes() { Some(("", what)) } else { None };
     }
     let only_reads = pass == Pass::Mix && spec.read_percent == 100;
@@ -246,7 +246,7 @@ pub(crate) fn clients(sheet: &Sheet<'_>) -> Vec<String> {
             fairness.index
         ));
     }
-    load::first(lines)
+    load::keep_first_lines(lines)
 }
 
 fn describe_client(row: &Row<'_>, share: &ClientShare) -> String {
@@ -276,11 +276,11 @@ pub(crate) fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
             ));
         }
     }
-    load::first(lines)
+    load::keep_first_lines(lines)
 }
 
 /// Counts the rows that share a caveat, apart from the one whose evidence is shown.
-pub(crate) fn others(rows: usize) -> String {
+pub(crate) fn count_others(rows: usize) -> String {
     match rows {
         0 | 1 => String::new(),
         2 => " (and 1 more result)".to_owned(),

@@ -54,7 +54,7 @@ impl<'s, 'a> RowExcerpt<'s, 'a> {
     }
 
     /// States how much is shown, and how to see the rest.
-    pub(crate) fn rest(&self, sheet: &Sheet<'_>) -> String {
+    pub(crate) fn describe_rest(&self, sheet: &Sheet<'_>) -> String {
         if self.is_whole {
             return "Evidence, explanations and conditions: dfsbench report --all.".to_owned();
         }

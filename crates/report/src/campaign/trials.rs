@@ -4,7 +4,7 @@
 //! out are listed with the reason; nothing that was measured is hidden.
 
 use model::Discard;
-use stats::{Rate, SetAside, Summary};
+use stats::{DisturbedTrial, Rate, Summary};
 
 use crate::document::text::{WIDTH_MAX, push};
 use crate::document::{Column, Role, Table, TableRow};
@@ -42,7 +42,7 @@ impl Spread {
         // List every trial, so that readers can check what the plan's rule left out.
         let mut trials = Vec::new();
         let mut reasons = Vec::new();
-        for SetAside { trial_index, disturbance } in &judged.set_aside {
+        for DisturbedTrial { trial_index, disturbance } in &judged.set_aside {
             reasons.push(format!("trial {}, {}", trial_index + 1, disturbance.describe()));
         }
         let mut others = 0;

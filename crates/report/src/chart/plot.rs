@@ -172,7 +172,7 @@ impl Plot {
     /// Draws the plot with its legend.
     pub(crate) fn picture(self, caption: String, notes: Vec<String>) -> Picture {
         // The legend is below the plot area, so its lines determine the height.
-        let mut lines = self.standings().len();
+        let mut lines = self.legend_kinds().len();
         for series in &self.series {
             lines += series.lines().len();
         }
@@ -207,7 +207,7 @@ impl Plot {
     }
 
     /// Kinds of points, apart from usable ones, that need a legend entry.
-    fn standings(&self) -> BTreeSet<DotKind> {
+    fn legend_kinds(&self) -> BTreeSet<DotKind> {
         self.series
             .iter()
             .flat_map(|series| &series.dots)
@@ -265,7 +265,7 @@ impl Plot {
             entries.push((base, lines));
         }
         let mut marks = Vec::new();
-        for (shape, text) in self.standings().into_iter().filter_map(DotKind::legend) {
+        for (shape, text) in self.legend_kinds().into_iter().filter_map(DotKind::legend) {
             marks.push((TOP + GROUND + AXIS + LINE * (above as f64 + 0.7), shape, text));
             above += 1;
         }

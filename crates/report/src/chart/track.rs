@@ -99,7 +99,7 @@ impl Track {
     fn labels(&self) -> Vec<(f64, String)> {
         let mut labels: Vec<(f64, String)> = Vec::new();
         for (at, label) in self.ticks().into_iter().rev() {
-            let base = self.y_of(at) - 2.0;
+            let base = self.y_pixel(at) - 2.0;
             if labels.last().is_none_or(|(above, _)| base - above >= APART) {
                 labels.push((base, label));
             }
@@ -112,14 +112,14 @@ impl Track {
     }
 
     /// Pixel from the top for a position in percent of the height.
-    fn y_of(&self, at: f64) -> f64 {
+    fn y_pixel(&self, at: f64) -> f64 {
         // Keep four pixels free at the top, so that the line of the largest value is not cut in
         // half.
         self.height - at.clamp(0.0, 100.0) / 100.0 * (self.height - 4.0)
     }
 
     fn y_percent(&self, at: f64) -> String {
-        format!("{:.1}", self.y_of(at))
+        format!("{:.1}", self.y_pixel(at))
     }
 
     /// Draws the line in steps, because a value applies to its whole interval. The line is
@@ -139,7 +139,7 @@ impl Track {
                 let end = x_position(*at_ns, ends_ns);
                 let start = if is_drawn { " V".to_owned() } else { format!("M{begin},") };
                 // Writing to a string cannot fail.
-                let _ = write!(path, "{start}{:.1} H{end}", self.y_of(at));
+                let _ = write!(path, "{start}{:.1} H{end}", self.y_pixel(at));
             }
             begins_ns = *at_ns;
             is_drawn = is_timed;

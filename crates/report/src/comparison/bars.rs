@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::measure::Change;
 use super::{CampaignComparison, ComparedFigure, Measure, RowPair};
 use crate::chart::{
-    ARROW_LEFT, ARROW_RIGHT, ChartText, Picture, STRIP, Strip, Tick, describe_strips, panel,
+    ARROW_LEFT, ARROW_RIGHT, ChartRow, ChartText, Picture, STRIP, Tick, describe_strips, panel,
     percent, shape,
 };
 use crate::text_grid::wrap;
@@ -71,7 +71,7 @@ fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
     }
     let is_cut = |(_, figure): &(&RowPair, &ComparedFigure)| {
         let (lo, hi) = figure.comparison.interval;
-        !axis.shows(lo) || !axis.shows(hi)
+        !axis.is_on_axis(lo) || !axis.is_on_axis(hi)
     };
     if figures.iter().take(BARS_MAX).any(is_cut) {
         notes.push("Arrows: the interval extends beyond the axis.".to_owned());
@@ -88,7 +88,7 @@ fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
     }
 }
 
-fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> Strip {
+fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> ChartRow {
     let mut names = wrap(&pair.name, NAME_MAX).into_iter();
     let name = names.next().unwrap_or_default();
     let mut lines: Vec<_> = names.map(|more| ("factors", more)).collect();
@@ -99,7 +99,7 @@ fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> Str
         format!("{word}; {} → {}; {lo:.3} to {hi:.3}", figure.shown(0), figure.shown(1)),
     ));
     let value = format!("{:.3}", figure.comparison.ratio);
-    Strip { name, value, lines, marks: ratio_marks(figure, class, axis) }
+    ChartRow { name, value, lines, marks: ratio_marks(figure, class, axis) }
 }
 
 /// CSS class of a bar, and the word that explains its color.
@@ -122,7 +122,7 @@ fn ratio_marks(figure: &ComparedFigure, class: &str, axis: &RatioAxis) -> Markup
             y={"-" (half - 3)} height=(2 * half - 6) {}
         line.whisker x1=(percent(axis.at(lo))) x2=(percent(axis.at(hi))) y1="0" y2="0" {}
         @for (end, arrow) in [(lo, ARROW_LEFT), (hi, ARROW_RIGHT)] {
-            @if axis.shows(end) {
+            @if axis.is_on_axis(end) {
                 line.whisker x1=(percent(axis.at(end))) x2=(percent(axis.at(end))) y1="-4" y2="4" {}
             } @else {
                 // An interval that extends beyond the axis has no end mark there.
@@ -166,7 +166,7 @@ impl RatioAxis {
     }
 
     /// Returns true if a ratio is within the axis; others are drawn at its ends.
-    fn shows(&self, ratio: f64) -> bool {
+    fn is_on_axis(&self, ratio: f64) -> bool {
         let at = self.at(ratio);
         at > 0.0 && at < 100.0
     }
@@ -202,7 +202,12 @@ mod tests {
         let axis = RatioAxis { reach: 4.0_f64.ln() };
         assert!((axis.at(1.0) - 50.0).abs() < 1e-9);
         assert!((axis.at(2.0) - 75.0).abs() < 1e-9 && (axis.at(0.5) - 25.0).abs() < 1e-9);
-        assert!(axis.shows(2.0) && !axis.shows(9.0) && !axis.shows(0.1) && !axis.shows(0.0));
+        assert!(
+            axis.is_on_axis(2.0)
+                && !axis.is_on_axis(9.0)
+                && !axis.is_on_axis(0.1)
+                && !axis.is_on_axis(0.0)
+        );
         // Ratios beyond the axis are clamped, including 0.
         assert!((axis.at(9.0) - 100.0).abs() < 1e-9 && axis.at(0.0).abs() < 1e-9);
         let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();

@@ -6,7 +6,7 @@
 //! that side cannot come out ahead. Rows with an invalid caveat never get here.
 
 use model::CaveatCode;
-use stats::{Barred, Comparison};
+use stats::{Comparison, ExcludedOutcomes};
 
 use super::Measure;
 use crate::humanize;
@@ -48,9 +48,9 @@ impl Reservations {
         comparison.is_doubted = !self.doubts.is_empty();
         let [before, after] = self.cached.map(|code| code.is_some());
         comparison.barred = if measure.is_gain() {
-            Barred { higher: after, lower: before }
+            ExcludedOutcomes { higher: after, lower: before }
         } else {
-            Barred { higher: before, lower: after }
+            ExcludedOutcomes { higher: before, lower: after }
         };
     }
 

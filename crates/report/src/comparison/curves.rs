@@ -10,7 +10,7 @@ use model::Question;
 use model::question::CurveRequest;
 use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
-use stats::curve::{Between, Curve, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE};
+use stats::curve::{BoundedValue, Curve, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE};
 use stats::{Outcome, Rate};
 
 use super::rows::{self, REPETITION};
@@ -161,7 +161,7 @@ impl CurvePair {
         let second = &after.named.curve;
         Self {
             name: before.named.name.clone(),
-            compared: CurvesCompared::of(first, second, rules.effect),
+            compared: CurvesCompared::new(first, second, rules.effect),
             curves: [first.clone(), second.clone()],
             differing,
             bounds: [rules.bound(Measure::Rate), time_bound],
@@ -401,7 +401,7 @@ impl Check {
 }
 
 /// Returns a value with its interval as JSON; an infinite end is `null`.
-fn between_json(known: Option<Between>) -> Value {
+fn between_json(known: Option<BoundedValue>) -> Value {
     let Some(known) = known else { return Value::Null };
     let high = if known.high.is_finite() { Some(known.high) } else { None };
     json!({ "ops_per_s": known.at, "interval_lo_ops_per_s": known.low,
@@ -417,7 +417,7 @@ fn format_nanos(ns: f64) -> String {
 }
 
 /// Formats a peak, including the load that was not sustained above it.
-fn describe_peak(peak: Between) -> String {
+fn describe_peak(peak: BoundedValue) -> String {
     if peak.high.is_finite() {
         format!("{} ({} was not sustained)", format_ops(peak.at), format_ops(peak.high))
     } else {

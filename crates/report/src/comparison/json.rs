@@ -115,7 +115,7 @@ fn pair_part(pair: &RowPair) -> PairPart<'_> {
     }
     PairPart {
         name: &pair.name,
-        rate_unit: match Rate::of_pass(rate.pass, before) {
+        rate_unit: match Rate::for_pass(rate.pass, before) {
             Rate::Bytes(_) => "bytes_per_s",
             Rate::Ops(_) | Rate::Commands(_) => "ops_per_s",
         },

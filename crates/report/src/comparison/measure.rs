@@ -69,7 +69,7 @@ impl Measure {
 
 /// Bound that a comparison is checked against.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bound {
+pub struct ComparisonBound {
     pub measure: Measure,
     /// How much the measure may get worse, as a share: 0.05 is 5 %.
     pub share: f64,
@@ -107,7 +107,7 @@ impl ComparedFigure {
         match self.measure {
             // The ratio is of rates, so show a rate here, too, and not the time of a command.
             Measure::Rate if self.pass == Pass::App => Rate::Ops(median).to_string(),
-            Measure::Rate => Rate::of_pass(self.pass, median).to_string(),
+            Measure::Rate => Rate::for_pass(self.pass, median).to_string(),
             _ => Nanos(median.round() as u64).to_string(),
         }
     }
@@ -141,7 +141,7 @@ impl ComparedFigure {
 
     /// Describes the change within a sentence: `rate fell by 25 % (22 to 28 %)`.
     pub(crate) fn change(&self) -> String {
-        let (lo, hi) = self.comparison.possible();
+        let (lo, hi) = self.comparison.possible_ratios();
         let ratio = self.comparison.ratio;
         let name = self.measure.name();
         // Percentages are hard to read from a doubling on.
@@ -175,7 +175,7 @@ impl ComparedFigure {
     pub(crate) fn is_undecidable(&self) -> bool {
         let Some(most) = self.worst_ratio() else { return false };
         // Only the worse end of the interval matters, because a gain cannot exceed a bound.
-        let (lo, hi) = self.comparison.possible();
+        let (lo, hi) = self.comparison.possible_ratios();
         let reaches_beyond = if self.measure.is_gain() { lo < most } else { hi > most };
         let is_open = self.comparison.is_blind() || self.is_flattered || reaches_beyond;
         !self.is_regression() && is_open

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::CaveatCode;
 use model::{Campaign, Pass};
-use stats::{Draws, criteria, median};
+use stats::{BootstrapDraws, criteria, median};
 
 use super::caveats::Reservations;
 use super::measure::{ComparedFigure, Measure};
@@ -108,7 +108,7 @@ impl KeyedRow {
         &self,
         after: &Self,
         rules: &ComparisonRules,
-        draws: &mut Draws,
+        draws: &mut BootstrapDraws,
     ) -> Result<RowPair, String> {
         let before = self.figures.as_ref().map_err(|why| format!("before: {why}"))?;
         let after_figures = after.figures.as_ref().map_err(|why| format!("after: {why}"))?;
@@ -265,7 +265,7 @@ pub(super) fn pair_rows(
     let new: Vec<&KeyedRow> =
         second.iter().filter(|row| of_first.matching_rows(row, &ignored, by).is_empty()).collect();
     let may_search = first.len() * new.len() <= NEAREST_PAIRS_MAX;
-    let mut draws = Draws::new(criteria::BOOTSTRAP_SEED);
+    let mut draws = BootstrapDraws::new(criteria::BOOTSTRAP_SEED);
     let mut pairs = Vec::new();
     let mut left_out = Vec::new();
     for row in &first {
@@ -279,7 +279,7 @@ pub(super) fn pair_rows(
                 match nearest_row(row, near, &ignored, by) {
                     None => "only before".to_owned(),
                     Some((nearest, names)) => {
-                        let settings = |row: &KeyedRow| select_by(row, &names);
+                        let settings = |row: &KeyedRow| format_selection(row, &names);
                         pairing = settings(row).zip(settings(nearest)).map(<[String; 2]>::from);
                         format!("only before ({})", describe_nearest(row, nearest, &names))
                     }
@@ -361,7 +361,7 @@ fn describe_nearest(row: &KeyedRow, nearest: &KeyedRow, names: &[&str]) -> Strin
 
 /// Settings of a row as an argument of `--where`; `None` if it lacks one, or if a value contains a
 /// comma.
-fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
+fn format_selection(row: &KeyedRow, names: &[&str]) -> Option<String> {
     let mut settings = Vec::new();
     for name in names {
         let value = row.settings.get(name)?;
@@ -370,7 +370,7 @@ fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
         }
         settings.push(((*name).to_owned(), value.clone()));
     }
-    Some(super::where_values(&settings))
+    Some(super::format_where(&settings))
 }
 
 /// Explains that several rows match, and how they differ.

@@ -12,7 +12,7 @@ use model::{Fact, Question, Run};
 use serde::Serialize;
 
 use super::rows::{is_same, selected_names};
-use super::{Selection, where_values};
+use super::{Selection, format_where};
 use crate::campaign::host_settings;
 use crate::campaign::notes;
 use crate::chart::cut;
@@ -82,7 +82,7 @@ impl ComparisonSide {
             hosts,
             targets: notes::targets(campaign).into_iter().map(|(_, place)| place).collect(),
             tool_version: campaign.tool_version.clone(),
-            selected: where_values(only),
+            selected: format_where(only),
         }
     }
 

@@ -12,11 +12,11 @@ use super::{CampaignComparison, ComparedFigure, RowPair};
 use crate::humanize;
 
 /// Compared measure with its row.
-type Changed<'a> = (&'a RowPair, &'a ComparedFigure);
+type ChangedMeasure<'a> = (&'a RowPair, &'a ComparedFigure);
 
 /// Summarizes how the two sides compare.
 pub(super) fn sentence(compared: &CampaignComparison) -> String {
-    let figures: Vec<Changed<'_>> = compared.figures().collect();
+    let figures: Vec<ChangedMeasure<'_>> = compared.figures().collect();
     if figures.is_empty() {
         return "Nothing could be compared: the two have no usable rows in common.".to_owned();
     }
@@ -59,20 +59,20 @@ pub(super) fn sentence(compared: &CampaignComparison) -> String {
 
 /// Describes measures without a certain change. They are equal only if everything their trials
 /// leave possible is within the smallest effect.
-fn describe_unchanged(compared: &CampaignComparison, figures: &[Changed<'_>]) -> String {
+fn describe_unchanged(compared: &CampaignComparison, figures: &[ChangedMeasure<'_>]) -> String {
     let margin = humanize::percent(compared.rules.effect);
     let all = humanize::counted(figures.len(), "figure");
     let mut open = figures.to_vec();
     open.retain(|(_, figure)| is_open(figure));
     let reach = |figure: &ComparedFigure| {
-        let (lo, hi) = figure.comparison.possible();
+        let (lo, hi) = figure.comparison.possible_ratios();
         hi / lo
     };
     open.sort_by(|(_, one), (_, other)| reach(other).total_cmp(&reach(one)));
     let Some((pair, figure)) = open.first() else {
         return format!("No difference: all {all} are within {margin} of their old values.");
     };
-    let (lo, hi) = figure.comparison.possible();
+    let (lo, hi) = figure.comparison.possible_ratios();
     let equal = match figures.len() - open.len() {
         0 => String::new(),
         equal => format!(" {equal} of {all} are within {margin} of their old values."),
@@ -97,7 +97,7 @@ fn is_open(figure: &ComparedFigure) -> bool {
 }
 
 /// Lists the caveats that degrade the rows. Notes are left out, because they only explain.
-fn list_reservations<'a>(figures: impl Iterator<Item = &'a Changed<'a>>) -> String {
+fn list_reservations<'a>(figures: impl Iterator<Item = &'a ChangedMeasure<'a>>) -> String {
     let mut codes = Vec::new();
     for (pair, _) in figures {
         for code in &pair.caveats {
@@ -111,8 +111,8 @@ fn list_reservations<'a>(figures: impl Iterator<Item = &'a Changed<'a>>) -> Stri
 }
 
 /// States whether the bounds are met.
-fn judge_bounds(compared: &CampaignComparison, figures: &[Changed<'_>]) -> String {
-    let mut lost: Vec<Changed<'_>> = compared.regressions().collect();
+fn judge_bounds(compared: &CampaignComparison, figures: &[ChangedMeasure<'_>]) -> String {
+    let mut lost: Vec<ChangedMeasure<'_>> = compared.regressions().collect();
     sort_by_change(&mut lost);
     let mut bounded = 0;
     let mut undecided = 0;
@@ -154,13 +154,13 @@ fn describe(pair: &RowPair, figure: &ComparedFigure) -> String {
 }
 
 /// Measures that certainly changed in this direction, largest change first.
-fn changed<'a>(figures: &[Changed<'a>], change: Change) -> Vec<Changed<'a>> {
+fn changed<'a>(figures: &[ChangedMeasure<'a>], change: Change) -> Vec<ChangedMeasure<'a>> {
     let mut changed = figures.to_vec();
     changed.retain(|(_, figure)| figure.change_for_sure() == Some(change));
     sort_by_change(&mut changed);
     changed
 }
 
-fn sort_by_change(figures: &mut [Changed<'_>]) {
+fn sort_by_change(figures: &mut [ChangedMeasure<'_>]) {
     figures.sort_by(|(_, one), (_, other)| other.loss().abs().total_cmp(&one.loss().abs()));
 }

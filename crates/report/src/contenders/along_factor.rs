@@ -30,7 +30,7 @@ pub(super) struct FactorSeries<'a> {
 }
 
 /// Arranges the results by the number of clients; empty if the campaign has only one.
-pub(super) fn by_clients<'a>(
+pub(super) fn arrange_by_clients<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
     omitted: &OmittedFactors,

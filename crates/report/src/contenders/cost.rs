@@ -83,8 +83,8 @@ impl Cost {
             cpu,
             program_cpu: per_work(sums.program_ns),
             server_cpu: per_work(server_ns).or(cpu.and_then(|cpu| cpu.server)),
-            disk_bytes_per_byte: quotient(disk, user_bytes),
-            network_bytes_per_byte: quotient(sums.sent, sums.bytes),
+            disk_bytes_per_byte: divide(disk, user_bytes),
+            network_bytes_per_byte: divide(sums.sent, sums.bytes),
         }
     }
 }
@@ -106,26 +106,29 @@ impl Sums {
             }
             // A counter that never changed is not stored. It counts as 0 if the host was observed
             // and has such counters at all, see `Metric`.
-            raise(&mut self.program_ns, risen(telemetry, "system.client_cpu_ns"));
-            raise(&mut self.server_ns, risen(telemetry, "system.server_cpu_ns"));
-            raise(&mut self.sent, sum_of(telemetry, "net.", ".sent_bytes", &INTERFACES_ON_OTHERS));
+            add_to_sum(&mut self.program_ns, increase(telemetry, "system.client_cpu_ns"));
+            add_to_sum(&mut self.server_ns, increase(telemetry, "system.server_cpu_ns"));
+            add_to_sum(
+                &mut self.sent,
+                sum_of(telemetry, "net.", ".sent_bytes", &INTERFACES_ON_OTHERS),
+            );
             if is_server {
                 let disks = |end| sum_of(telemetry, "disk.", end, &DISKS_ON_OTHERS);
-                raise(&mut self.disk_written, disks(".write_bytes"));
-                raise(&mut self.disk_read, disks(".read_bytes"));
+                add_to_sum(&mut self.disk_written, disks(".write_bytes"));
+                add_to_sum(&mut self.disk_read, disks(".read_bytes"));
             }
         }
     }
 }
 
-fn raise(sum: &mut Option<u64>, by: Option<u64>) {
+fn add_to_sum(sum: &mut Option<u64>, by: Option<u64>) {
     if let Some(by) = by {
         *sum = Some(sum.unwrap_or(0) + by);
     }
 }
 
-fn risen(telemetry: &Telemetry, name: &str) -> Option<u64> {
-    Some(telemetry.metric(name)?.risen())
+fn increase(telemetry: &Telemetry, name: &str) -> Option<u64> {
+    Some(telemetry.metric(name)?.increase())
 }
 
 /// Adds up the counters with the given prefix and suffix, except for devices on top of others.
@@ -134,12 +137,12 @@ fn sum_of(telemetry: &Telemetry, start: &str, end: &str, on_others: &[&str]) -> 
     for metric in &telemetry.metrics {
         let is_real = !on_others.iter().any(|start| metric.name.starts_with(start));
         if is_real && metric.name.starts_with(start) && metric.name.ends_with(end) {
-            raise(&mut sum, Some(metric.risen()));
+            add_to_sum(&mut sum, Some(metric.increase()));
         }
     }
     sum
 }
 
-fn quotient(part: Option<u64>, whole: u64) -> Option<f64> {
+fn divide(part: Option<u64>, whole: u64) -> Option<f64> {
     if whole > 0 { Some(part? as f64 / whole as f64) } else { None }
 }

@@ -70,7 +70,7 @@ const fn loss_words(event: CrashEvent) -> &'static str {
 pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
     let mut all = Vec::new();
     let mut measured = Vec::new();
-    for number in contest.by_tier() {
+    for number in contest.sort_by_tier() {
         let Contender { name, found: Some(found), .. } = &contest.contenders[number] else {
             continue;
         };
@@ -82,7 +82,7 @@ pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
     }
-    let mut kept = kept_table(&all);
+    let mut kept = survival_table(&all);
     let first = measured.iter().min();
     let last = measured.iter().max();
     let [first, last] = [first, last].map(|at| humanize::utc(at.copied().unwrap_or_default()));
@@ -99,7 +99,7 @@ pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
 }
 
 /// Builds a row for each contender and event, with a column for each durability level.
-fn kept_table(all: &[ContenderEvent<'_>]) -> Table {
+fn survival_table(all: &[ContenderEvent<'_>]) -> Table {
     let mut promises: Vec<Durability> = Vec::new();
     for promise in all.iter().flat_map(|kept| &kept.rows).map(|row| row.promise) {
         if !promises.contains(&promise) {
@@ -142,7 +142,7 @@ fn kept_table(all: &[ContenderEvent<'_>]) -> Table {
 fn outcome(event: &MeasuredEvent, row: &DurabilityRow) -> String {
     let DurabilityRow { acked_ops, lost_ops, .. } = *row;
     match (lost_ops, row.is_promised) {
-        (0, _) => durability::outcome_in(event, row).to_owned(),
+        (0, _) => durability::describe_outcome(event, row).to_owned(),
         (_, true) => format!("LOST {lost_ops} of {acked_ops} ops"),
         (_, false) => format!("{lost_ops} of {acked_ops} ops lost"),
     }

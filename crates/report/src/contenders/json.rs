@@ -11,7 +11,7 @@ use super::cost::Cost;
 use super::work::{BaselineRatio, Work};
 
 #[derive(Serialize)]
-struct Whole<'a> {
+struct ContendersDocument<'a> {
     schema: u32,
     baseline: &'a str,
     contenders: Vec<ContenderPart<'a>>,
@@ -94,7 +94,7 @@ pub(super) fn render(contest: &Contenders<'_>) -> String {
         works.push(part_of(work, contest.baseline));
     }
     let baseline = &contest.contenders[contest.baseline].name;
-    let whole = Whole { schema: 1, baseline, contenders, differences, works };
+    let whole = ContendersDocument { schema: 1, baseline, contenders, differences, works };
     serde_json::to_string_pretty(&whole).unwrap_or_default() + "\n"
 }
 
@@ -107,7 +107,7 @@ fn part_of<'a>(work: &'a Work<'_>, baseline: usize) -> WorkPart<'a> {
         };
         let rate = row.judged.rate.as_ref();
         let interval = rate.and_then(stats::Summary::confidence_interval);
-        let (ratio, is_apart) = match work.standing(number, baseline) {
+        let (ratio, is_apart) = match work.compare_to_baseline(number, baseline) {
             BaselineRatio::Baseline => (Some(1.0), false),
             BaselineRatio::Ratio { ratio, is_apart, .. } => (Some(ratio), is_apart),
             BaselineRatio::Missing => (None, false),

@@ -93,7 +93,7 @@ fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
 /// Describes what each contender preserves, the one whose data survives most first.
 fn lead(contest: &Contenders<'_>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for number in contest.by_tier() {
+    for number in contest.sort_by_tier() {
         let contender = &contest.contenders[number];
         let words = durability::tier_words(contender);
         let name = contender.name.clone();
@@ -109,12 +109,12 @@ fn lead(contest: &Contenders<'_>) -> Vec<String> {
 
 fn contenders_table(contest: &Contenders<'_>) -> Table {
     let mut rows = Vec::new();
-    for number in contest.by_tier() {
+    for number in contest.sort_by_tier() {
         let contender = &contest.contenders[number];
         let cells = vec![
             Cell::text(&contender.name),
             Cell::text(dashed(&contender.version)),
-            Cell::text(promises(contender)),
+            Cell::text(describe_promises(contender)),
             Cell::text(contender.tier.name()),
             Cell::text(dashed(contest.promise_words(number))),
             Cell::text(dashed(&contender.documented)),
@@ -148,7 +148,7 @@ fn ways_table(contest: &Contenders<'_>) -> Table {
         AccessWay::ALL.iter().map(|way| Column::new(access_paths::heading(*way), Role::Words)),
     );
     let mut rows = Vec::new();
-    for number in contest.by_tier() {
+    for number in contest.sort_by_tier() {
         let contender = &contest.contenders[number];
         let mut cells = vec![Cell::text(&contender.name)];
         cells.extend(contender.ways.iter().map(|way| Cell::text(way.name())));
@@ -160,7 +160,7 @@ fn ways_table(contest: &Contenders<'_>) -> Table {
     Table { caption, columns, rows, reading: vec![reading.to_owned()], ..Table::default() }
 }
 
-fn promises(contender: &Contender) -> String {
+fn describe_promises(contender: &Contender) -> String {
     let names: Vec<_> = contender.promises.iter().map(|promise| promise.name()).collect();
     names.join(", ")
 }
@@ -225,7 +225,7 @@ fn ratio_table(contest: &Contenders<'_>, works: &[&Work<'_>]) -> Table {
         columns.push(Column::new(work.pass.clone(), Role::Number));
     }
     let mut rows = Vec::new();
-    for number in contest.by_tier() {
+    for number in contest.sort_by_tier() {
         let mut cells = vec![
             Cell::text(&contest.contenders[number].name),
             Cell::text(dashed(contest.promise_words(number))),
@@ -240,7 +240,7 @@ fn ratio_table(contest: &Contenders<'_>, works: &[&Work<'_>]) -> Table {
 
 /// Formats a ratio with its reservations: `1.52`, `~1.02`, `x 3.1`, `failed`.
 fn ratio_text(work: &Work<'_>, number: usize, baseline: usize) -> String {
-    match work.standing(number, baseline) {
+    match work.compare_to_baseline(number, baseline) {
         BaselineRatio::Baseline => "1".to_owned(),
         BaselineRatio::Ratio { ratio, is_apart, counts } => {
             let sign = match (counts, is_apart) {
@@ -259,7 +259,7 @@ fn ratio_text(work: &Work<'_>, number: usize, baseline: usize) -> String {
 
 fn figures_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
     let mut rows = Vec::new();
-    for number in contest.by_tier() {
+    for number in contest.sort_by_tier() {
         let Some(row) = work.rows[number] else { continue };
         let mut cells = vec![
             Cell::text(&contest.contenders[number].name),
@@ -296,7 +296,7 @@ fn along_table(contest: &Contenders<'_>, along: &FactorSeries<'_>, ratio_words: 
         columns.push(Column::new(format!("{} {value}", along.factor), Role::Number));
     }
     let mut rows = Vec::new();
-    for number in contest.by_tier() {
+    for number in contest.sort_by_tier() {
         let contender = &contest.contenders[number];
         let mut cells = vec![Cell::text(&contender.name), Cell::text(contender.tier.name())];
         let first = along.median(number, 0);
@@ -323,7 +323,7 @@ fn along_table(contest: &Contenders<'_>, along: &FactorSeries<'_>, ratio_words: 
 
 fn cost_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
     let mut rows = Vec::new();
-    for number in contest.by_tier() {
+    for number in contest.sort_by_tier() {
         let Some(row) = work.rows[number].filter(|row| row.judged.rate.is_some()) else { continue };
         let cost = Cost::from_row(row);
         let mut cells = vec![Cell::text(&contest.contenders[number].name)];

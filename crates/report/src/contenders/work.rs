@@ -102,7 +102,7 @@ impl Work<'_> {
     }
 
     /// Compares the result of a contender with that of the baseline.
-    pub(super) fn standing(&self, number: usize, baseline: usize) -> BaselineRatio {
+    pub(super) fn compare_to_baseline(&self, number: usize, baseline: usize) -> BaselineRatio {
         let (Some(own), Some(other)) = (self.rows[number], self.rows[baseline]) else {
             return BaselineRatio::Missing;
         };

@@ -12,7 +12,7 @@ use super::page_frame::Frame;
 use super::{
     Block, CaveatLink, Cell, Column, Document, DocumentPart, Extreme, Line, Role, Section, Table,
 };
-use super::{TableRow, Term, Terms, table_data};
+use super::{TableRow, Term, TermKind, table_data};
 use crate::chart::figures;
 
 /// Maximum number of rows to lay out in full.
@@ -42,7 +42,7 @@ pub(crate) fn page(document: &Document, footer: &str) -> String {
         main { (body(document)) }
         footer { (footer) }
     };
-    Frame { title: &document.title, served: None }.around(&page)
+    Frame { title: &document.title, served: None }.render_page(&page)
 }
 
 /// Section that keyboard users skip to: the results or, without any, the answer.
@@ -129,11 +129,11 @@ fn render_block(heading: &str, block: &Block) -> Markup {
     }
 }
 
-fn render_terms(kind: Terms, terms: &[Term]) -> Markup {
+fn render_terms(kind: TermKind, terms: &[Term]) -> Markup {
     let class = match kind {
-        Terms::Passes => "passes",
-        Terms::Caveats => "caveats",
-        Terms::Conditions => "conditions",
+        TermKind::Passes => "passes",
+        TermKind::Caveats => "caveats",
+        TermKind::Conditions => "conditions",
     };
     html! {
         dl.(class) {

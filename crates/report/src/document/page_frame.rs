@@ -26,7 +26,7 @@ pub(crate) struct Frame<'a> {
 
 impl Frame<'_> {
     /// Renders a page around its body. The text ends with a newline.
-    pub(crate) fn around(&self, body: &Markup) -> String {
+    pub(crate) fn render_page(&self, body: &Markup) -> String {
         let page = html! {
             (DOCTYPE)
             html lang="en" {

@@ -15,12 +15,12 @@ pub struct Screen {
     /// Maximum number of characters per line.
     columns: usize,
     /// Rows and notes to show.
-    pub extent: Extent,
+    pub extent: ReportDetail,
 }
 
 /// How much of a report to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum ReportDetail {
     /// The answer, the main rows, and one line per caveat.
     Main,
     /// All rows, with evidence, explanations and conditions.
@@ -28,7 +28,7 @@ pub enum Extent {
 }
 
 impl Screen {
-    pub fn new(columns: usize, extent: Extent) -> Self {
+    pub fn new(columns: usize, extent: ReportDetail) -> Self {
         Self { columns: columns.max(COLUMNS_MIN), extent }
     }
 
@@ -39,14 +39,14 @@ impl Screen {
 
     /// Returns true if all rows and notes are shown.
     pub(crate) const fn is_whole(self) -> bool {
-        matches!(self.extent, Extent::Whole)
+        matches!(self.extent, ReportDetail::Whole)
     }
 }
 
 impl Default for Screen {
     /// Width for mail and logs, and everything shown.
     fn default() -> Self {
-        Self::new(WIDTH_MAX, Extent::Whole)
+        Self::new(WIDTH_MAX, ReportDetail::Whole)
     }
 }
 

@@ -417,8 +417,8 @@ impl CaveatPart {
                 code: caveat.code.code(),
                 severity: caveat.severity,
                 trials_seen: match caveat.extent {
-                    stats::Extent::Trials { seen, .. } => Some(seen),
-                    stats::Extent::Run | stats::Extent::Arrangement => None,
+                    stats::CaveatExtent::Trials { seen, .. } => Some(seen),
+                    stats::CaveatExtent::Run | stats::CaveatExtent::Arrangement => None,
                 },
                 evidence: caveat.evidence.clone(),
                 data: caveat.data.clone(),

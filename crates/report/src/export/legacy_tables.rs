@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 
 use model::{CaveatCode, Pass, Workload};
 
-use best_by_size::Best;
+use best_by_size::BestCells;
 
 use crate::campaign::notes;
 use crate::table::{Row, Sheet};
@@ -136,7 +136,7 @@ pub(crate) fn bonnie(sheet: &Sheet<'_>) -> String {
     if runs.is_empty() {
         return "This campaign has no bonnie runs: try --format table.\n".to_owned();
     }
-    let best = Best::new(&runs);
+    let best = BestCells::new(&runs);
     let mut out = String::new();
     if let Some(table) = compare_machines(sheet, &runs, &best) {
         out = table;
@@ -148,7 +148,7 @@ pub(crate) fn bonnie(sheet: &Sheet<'_>) -> String {
 }
 
 /// Writes a table for each combination of settings without a column.
-fn write_bonnie_tables(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) {
+fn write_bonnie_tables(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &BestCells) {
     let mut last: Option<String> = None;
     for run in runs {
         // Settings that vary and have no column get a separate table.
@@ -173,7 +173,7 @@ fn write_bonnie_tables(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>],
 
 /// Writes the runs of each size below each other, as handwritten reports do, if few enough settings
 /// vary to name each machine: `MTU-1500`, `MTU-9000`.
-fn compare_machines(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Option<String> {
+fn compare_machines(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &BestCells) -> Option<String> {
     let mut lines: Vec<(u64, String, &OneRun<'_>)> = Vec::new();
     let mut name_width = MACHINE_LENGTH;
     for run in runs {
@@ -204,7 +204,7 @@ fn compare_machines(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Opti
     Some(out)
 }
 
-fn bonnie_line(run: &OneRun<'_>, best: &Best, machine: &str) -> String {
+fn bonnie_line(run: &OneRun<'_>, best: &BestCells, machine: &str) -> String {
     let spec = &run.first().run.spec;
     let mut line = format!("{machine} {:>4}", in_mib(spec.set_bytes() as f64));
     if run.is_impossible() {
@@ -235,7 +235,7 @@ pub(crate) fn iozone(sheet: &Sheet<'_>) -> String {
     if runs.is_empty() {
         return "This campaign has no stream or iozone runs: try --format table.\n".to_owned();
     }
-    let best = Best::new(&runs);
+    let best = BestCells::new(&runs);
     let mut out = String::new();
     let mut last: Option<String> = None;
     for run in &runs {
@@ -276,7 +276,7 @@ pub(crate) fn iozone(sheet: &Sheet<'_>) -> String {
 /// Writes caveats, missing results and the durability of writes, which no table leaves out.
 fn write_footer(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
     let mut lines: Vec<String> = Vec::new();
-    if !Best::new(runs).is_empty() {
+    if !BestCells::new(runs).is_empty() {
         lines.push(best_by_size::READING.to_owned());
     }
     for run in runs {

@@ -40,7 +40,7 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
 
 fn sar_table(host: &Telemetry) -> String {
     let columns = HostActivity::columns_of(std::iter::once(host));
-    let heads = std::iter::once("seconds").chain(HostActivity::heads(&columns));
+    let heads = std::iter::once("seconds").chain(HostActivity::headings(&columns));
     let aligned: Vec<_> = heads.map(|head| (head, Align::Right)).collect();
     let mut grid = Grid::new(&aligned);
     let mut line = |first: String, from, to| {

@@ -28,7 +28,7 @@ pub(super) fn mark(
     for (name, _) in &sheet.stated {
         names.push(name);
     }
-    for property in joined.hidden() {
+    for property in joined.hidden_properties() {
         names.push(&property.name);
     }
     names.retain(|name| *name != NO_CAUSE);
@@ -41,7 +41,7 @@ pub(super) fn mark(
             continue;
         }
         let of_rows: Vec<usize> = levels.iter().map(|levels| levels[number]).collect();
-        factor.is_between = joined.members().len() > 1 && decides(&members, &of_rows);
+        factor.is_between = joined.members().len() > 1 && determines(&members, &of_rows);
         if !factor.is_between {
             continue;
         }
@@ -52,7 +52,7 @@ pub(super) fn mark(
             }
             let values: Vec<_> = rows.iter().map(|row| sheet.value(row, name)).collect();
             let is_known = values.iter().all(|value| value != NOT_APPLICABLE);
-            if is_known && decides(&values, &of_rows) && decides(&of_rows, &values) {
+            if is_known && determines(&values, &of_rows) && determines(&of_rows, &values) {
                 factor.together.push((*name).to_owned());
             }
         }
@@ -60,7 +60,7 @@ pub(super) fn mark(
 }
 
 /// Returns true if each value in `one` occurs with only one value in `other`.
-fn decides<A: Ord, B: PartialEq>(one: &[A], other: &[B]) -> bool {
+fn determines<A: Ord, B: PartialEq>(one: &[A], other: &[B]) -> bool {
     let mut known: BTreeMap<&A, &B> = BTreeMap::new();
     one.iter().zip(other).all(|(a, b)| *known.entry(a).or_insert(b) == b)
 }

@@ -89,7 +89,7 @@ fn factor_table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
     let mut columns = Column::all(&COLUMNS);
     let mut rows = level_rows(pass, effects);
     if form == Form::Text {
-        let reach = effects.reach();
+        let reach = effects.largest_ratio();
         let scale = format!("{:<13}1{:>13}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
         // The picture repeats the numbers, so it is dropped first in a narrow terminal.
         columns.push(Column::new(scale, Role::Words).leaving(1));

@@ -8,7 +8,7 @@ use stats::effects::{Effects, LevelEffect};
 
 use crate::chart::Tick;
 use crate::chart::{
-    ChartText, Picture, Strip, cut, describe_strips, figures, panel, percent, shape,
+    ChartRow, ChartText, Picture, cut, describe_strips, figures, panel, percent, shape,
 };
 use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::humanize;
@@ -80,10 +80,10 @@ fn level_strip(
     share: f64,
     level: &LevelEffect,
     axis: &RatioAxis,
-) -> Strip {
+) -> ChartRow {
     let (lo, hi) = level.interval;
     let against = format!("{} against {}", factor.levels[number], factor.levels[level.against]);
-    Strip {
+    ChartRow {
         name: cut(&format!("{} ({})", factor.name, humanize::percent(share)), 30),
         value: format!("{:.2} ({lo:.2} to {hi:.2})", level.ratio),
         lines: vec![("factors", cut(&against, 46))],
@@ -102,7 +102,7 @@ struct RatioAxis {
 
 impl RatioAxis {
     fn new(effects: &Effects) -> Self {
-        Self { reach: effects.reach() }
+        Self { reach: effects.largest_ratio() }
     }
 
     /// Position of a ratio in percent of the width, clamped to the picture.

@@ -25,7 +25,7 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let counters = HostActivity::columns_of(watched.into_iter());
     let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
     columns.extend(
-        HostActivity::heads(&counters).into_iter().map(|head| Column::new(head, Role::Number)),
+        HostActivity::headings(&counters).into_iter().map(|head| Column::new(head, Role::Number)),
     );
     let mut rows = Vec::new();
     for (row, host, watched) in &lines {

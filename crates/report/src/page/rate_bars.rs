@@ -9,7 +9,7 @@ use stats::Summary;
 use super::extreme_rows::ExtremeRows;
 use crate::chart::RateAxis;
 use crate::chart::{
-    ARROW_RIGHT, ChartText, Picture, RateUnit, Strip, cut, describe_strips, figures, panel,
+    ARROW_RIGHT, ChartRow, ChartText, Picture, RateUnit, cut, describe_strips, figures, panel,
     percent, shape,
 };
 use crate::humanize;
@@ -133,14 +133,14 @@ fn draw_chart(
     panel(&about, &strips, &axis.ticks())
 }
 
-fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'_>) -> Strip {
+fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'_>) -> ChartRow {
     let figure = metric.figure(&row.judged);
     let sign = row.mark.map_or_else(String::new, |mark| format!("{} ", mark.extreme.sign()));
     let value = match figure {
         Some(rate) => format!("{sign}{} {}", metric.rate(rate.median), humanize::spread(rate)),
         None => "no figure".to_owned(),
     };
-    Strip {
+    ChartRow {
         name: cut(&row.run.spec.target_name, 24),
         value: value.trim_end_matches(" –").to_owned(),
         lines: row_lines(row, sheet),

@@ -8,7 +8,7 @@ use model::units::Nanos;
 use super::extreme_rows::ExtremeRows;
 use crate::chart::TimeAxis;
 use crate::chart::{
-    ChartText, Picture, Strip, cut, describe_strips, figures, panel, percent, shape,
+    ChartRow, ChartText, Picture, cut, describe_strips, figures, panel, percent, shape,
 };
 use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
@@ -105,12 +105,12 @@ fn estimate_line(row: &Row<'_>) -> Option<(&'static str, String)> {
     Some(("factors", format!("estimated response time {p50} · {p99} · {max}")))
 }
 
-fn row_strip(row: &Row<'_>, axis: &TimeAxis, sheet: &Sheet<'_>) -> Strip {
+fn row_strip(row: &Row<'_>, axis: &TimeAxis, sheet: &Sheet<'_>) -> ChartRow {
     let times = &row.judged.response_time;
     let [p50, p99, max] = [times.quantile(0.5), times.quantile(0.99), times.max()];
     let mut lines = super::rate_bars::factors(row, sheet);
     lines.extend(estimate_line(row));
-    Strip {
+    ChartRow {
         name: cut(&row.run.spec.target_name, 16),
         value: format!("{} · {} · {}", Nanos(p50), Nanos(p99), Nanos(max)),
         lines,

@@ -10,7 +10,7 @@ use model::units::Nanos;
 
 use super::varied_settings::{VariedSetting, dominant_names};
 use crate::chart::{
-    ChartText, Dot, DotKind, Picture, Plot, RateAxis, SERIES_MAX, Series, Strip, TimeAxis,
+    ChartRow, ChartText, Dot, DotKind, Picture, Plot, RateAxis, SERIES_MAX, Series, TimeAxis,
 };
 use crate::chart::{cut, describe_strips, figures, panel, percent};
 use crate::factor_effects::FactorEffects;
@@ -67,9 +67,9 @@ pub(super) fn spreads(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture
     draw_spreads(&clouds(sheet, effects))
 }
 
-fn draw_scatters(clouds: &[Cloud<'_, '_>], sheet: &Sheet<'_>) -> Vec<Picture> {
+fn draw_scatters(clouds: &[PassCloud<'_, '_>], sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
-    for Cloud { name, rows, groups } in clouds {
+    for PassCloud { name, rows, groups } in clouds {
         let timed = rows.iter().filter(|row| row.judged.response_time.count() > 0).count();
         if timed >= ROWS_MIN {
             drawn.push(draw_scatter(
@@ -83,16 +83,16 @@ fn draw_scatters(clouds: &[Cloud<'_, '_>], sheet: &Sheet<'_>) -> Vec<Picture> {
     drawn
 }
 
-fn draw_spreads(clouds: &[Cloud<'_, '_>]) -> Vec<Picture> {
+fn draw_spreads(clouds: &[PassCloud<'_, '_>]) -> Vec<Picture> {
     let mut drawn = Vec::new();
-    for Cloud { name, groups, .. } in clouds {
+    for PassCloud { name, groups, .. } in clouds {
         drawn.extend(draw_spread(format!("spread-{}", drawn.len()), name.clone(), groups));
     }
     drawn
 }
 
 /// Kind of pass with many rows.
-struct Cloud<'s, 'a> {
+struct PassCloud<'s, 'a> {
     name: String,
     rows: Vec<&'s Row<'a>>,
     /// The same rows by color.
@@ -100,7 +100,7 @@ struct Cloud<'s, 'a> {
 }
 
 /// Lists the kinds of pass with many rows.
-fn clouds<'s, 'a>(sheet: &'s Sheet<'a>, effects: &FactorEffects) -> Vec<Cloud<'s, 'a>> {
+fn clouds<'s, 'a>(sheet: &'s Sheet<'a>, effects: &FactorEffects) -> Vec<PassCloud<'s, 'a>> {
     let mut clouds = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
@@ -114,7 +114,7 @@ fn clouds<'s, 'a>(sheet: &'s Sheet<'a>, effects: &FactorEffects) -> Vec<Cloud<'s
             Some(colour) => group_by(colour, &rows),
             None => vec![(name.clone(), rows.clone())],
         };
-        clouds.push(Cloud { name, rows, groups });
+        clouds.push(PassCloud { name, rows, groups });
     }
     clouds
 }
@@ -220,7 +220,7 @@ fn draw_spread(id: String, name: String, groups: &[Group<'_, '_>]) -> Option<Pic
         let tenth = all.len() / 10;
         let low = all[tenth];
         let high = all[all.len() - 1 - tenth];
-        strips.push(Strip {
+        strips.push(ChartRow {
             name: cut(group, 24),
             value: format!("{low:+.1} % to {high:+.1} %").replace('-', "−"),
             lines: vec![("factors", format!("80 % of {}", counted(all.len(), "trial")))],

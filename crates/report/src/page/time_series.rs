@@ -199,7 +199,7 @@ fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
         }
     }
     track.most = most;
-    track.label = format!("rate, 0 to {}", stats::Rate::of_pass(pass, most));
+    track.label = format!("rate, 0 to {}", stats::Rate::for_pass(pass, most));
     let range = stats::Rate::interval(pass, least, most);
     (track, format!("from {range} in {}", counted(lines.len(), "trial")))
 }

@@ -193,7 +193,7 @@ fn render_pass(pass: &PassResult) -> Markup {
         times.merge(&kind.service_time);
     }
     html! {
-        td.number.rate { (stats::Rate::of_pass(pass.pass, rate)) }
+        td.number.rate { (stats::Rate::for_pass(pass.pass, rate)) }
         td.number { (Nanos(pass.window_ns)) }
         td.number { (percent(busy)) }
         td.number { (Nanos(pass.start_skew_ns)) }

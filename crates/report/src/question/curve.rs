@@ -43,7 +43,7 @@ pub(crate) fn curves<'a>(
             continue;
         }
         let name = sheet.name_without(row, omitted);
-        let point = LoadPoint::of(row.run, &row.judged, &request.mix);
+        let point = LoadPoint::from_run(row.run, &row.judged, &request.mix);
         match named.iter_mut().find(|(known, _)| *known == name) {
             Some((_, points)) => points.push(point),
             None => named.push((name, vec![point])),
@@ -137,7 +137,7 @@ fn curve_json(named: &NamedCurve, bound: Option<&ResponseBound>) -> Value {
             "response_time_p90_ns": times.quantile(0.9),
             "response_time_p95_ns": times.quantile(0.95),
             "response_time_p99_ns": times.quantile(0.99),
-            "standing": point.standing().name(),
+            "standing": point.status().name(),
             "broken_rules": broken,
             "client_saturated": point.client_saturated,
             "missing": point.missing,
@@ -160,7 +160,7 @@ fn curve_json(named: &NamedCurve, bound: Option<&ResponseBound>) -> Value {
     // `null` if there is no bound or no load point meets it.
     let mut under_bound = None;
     if let Some(bound) = bound
-        && let Some(point) = curve.under(|point| point.keeps(bound))
+        && let Some(point) = curve.heaviest_within(|point| point.meets_bound(bound))
     {
         under_bound = Some(point.achieved_per_s);
     }

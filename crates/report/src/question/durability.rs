@@ -17,7 +17,7 @@ use model::{Campaign, Durability};
 use stats::durability::stronger_loser;
 
 use super::QuestionAnswer;
-use crate::chart::{self, ChartText, Picture, STRIP, Strip, Tick, describe_strips, panel};
+use crate::chart::{self, ChartRow, ChartText, Picture, STRIP, Tick, describe_strips, panel};
 use crate::document::{Block, Cell, Column, Document, Form, Role, Section, Table, TableRow, text};
 use crate::humanize::{listed, percent};
 use crate::table::NOT_APPLICABLE;
@@ -202,7 +202,7 @@ fn ladder_cell(event: &MeasuredEvent, promise: Durability) -> Cell {
             percent(f64::from(writes.missed_permille) / 1_000.0)
         ));
     }
-    Cell::two_lines(outcome_in(event, row).to_owned(), last)
+    Cell::two_lines(describe_outcome(event, row).to_owned(), last)
 }
 
 /// Adds up the kinds of work for each durability level.
@@ -229,7 +229,7 @@ fn events_table(report: &DurabilityReport) -> Table {
             if event.unverified.is_some() {
                 cells.push(Cell::Reason("could not be verified".to_owned(), 5));
             } else {
-                cells.push(Cell::text(outcome_in(event, &row)));
+                cells.push(Cell::text(describe_outcome(event, &row)));
                 cells.extend(loss_cells(&row));
             }
             rows.push(TableRow { cells, ..TableRow::default() });
@@ -293,7 +293,7 @@ const fn outcome(row: &DurabilityRow) -> &'static str {
 
 /// Names the outcome of an event for a durability level. Data that was never at risk proves
 /// nothing.
-pub(crate) fn outcome_in(event: &MeasuredEvent, row: &DurabilityRow) -> &'static str {
+pub(crate) fn describe_outcome(event: &MeasuredEvent, row: &DurabilityRow) -> &'static str {
     match outcome(row) {
         "kept" if event.harmless().is_some() => "kept, not at risk",
         outcome => outcome,
@@ -303,19 +303,19 @@ pub(crate) fn outcome_in(event: &MeasuredEvent, row: &DurabilityRow) -> &'static
 pub(crate) fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
     if row.lost_ops == 0 {
         let mut cells = vec![Cell::text("0"), Cell::text("0 B"), Cell::text("–")];
-        cells.push(Cell::text(found_instead(row)));
+        cells.push(Cell::text(describe_lost_data(row)));
         return cells;
     }
     vec![
         Cell::text(row.lost_ops.to_string()),
         Cell::text(Size(row.lost_bytes).to_string()),
         Cell::text(Nanos(row.window_ns).to_string()),
-        Cell::text(found_instead(row)),
+        Cell::text(describe_lost_data(row)),
     ]
 }
 
 /// Lists what was found in place of lost data.
-fn found_instead(row: &DurabilityRow) -> String {
+fn describe_lost_data(row: &DurabilityRow) -> String {
     let parts: Vec<_> = [
         (row.missing, "missing"),
         (row.unreadable, "unreadable"),
@@ -372,8 +372,11 @@ fn write_csv(text: &mut String, report: &DurabilityReport) {
                     tier = one.tier;
                 }
             }
-            let outcome =
-                if event.unverified.is_some() { "unverified" } else { outcome_in(event, row) };
+            let outcome = if event.unverified.is_some() {
+                "unverified"
+            } else {
+                describe_outcome(event, row)
+            };
             let cells = [
                 quoted(&report.target),
                 row.event.to_string(),
@@ -455,10 +458,10 @@ fn loss_picture(report: &DurabilityReport, event: &MeasuredEvent, number: usize)
         let share = row.lost_ops as f64 / (row.acked_ops.max(1)) as f64;
         let class = if row.is_promised { "bar worse" } else { "bar" };
         let half = STRIP / 2 - 3;
-        strips.push(Strip {
+        strips.push(ChartRow {
             name: row.promise.name().to_owned(),
             value: format!("{} of {} ops lost", row.lost_ops, row.acked_ops),
-            lines: vec![("factors", outcome_in(event, row).to_owned())],
+            lines: vec![("factors", describe_outcome(event, row).to_owned())],
             marks: html! {
                 rect class=(class) x="0%" width=(chart::percent(share * 100.0)) y={"-" (half)}
                     height=(half * 2) {}

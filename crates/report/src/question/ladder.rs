@@ -11,7 +11,7 @@ use model::question::ladder::{Ladder, Layer};
 use model::units::three_digits;
 use model::{Pass, ProcessorWait, Verdict};
 use serde_json::{Value, json};
-use stats::ladder::{LayerAnalysis, Measured, analyze_layers};
+use stats::ladder::{LayerAnalysis, MeasuredLayer, analyze_layers};
 
 use super::{QuestionAnswer, trial_result};
 use crate::document::{Cell, Column, Role, Table, TableRow};
@@ -24,7 +24,7 @@ struct PassLayers<'s, 'a> {
     pass: Pass,
     name: String,
     rows: Vec<(Layer, &'s Row<'a>)>,
-    measured: Vec<Measured>,
+    measured: Vec<MeasuredLayer>,
     analysis: Option<LayerAnalysis>,
 }
 
@@ -56,7 +56,7 @@ fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, request: &Ladder) -> Vec<PassLay
     for (name, pass, group) in sheet.groups() {
         // Sort the layers in ladder order, whatever the order of their runs.
         let mut rows: Vec<(Layer, &'s Row<'a>)> = Vec::new();
-        let mut measured: Vec<Measured> = Vec::new();
+        let mut measured: Vec<MeasuredLayer> = Vec::new();
         for placed in &request.layers {
             for row in &group {
                 if row.run.spec.target_name == placed.target {
@@ -82,7 +82,7 @@ fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, request: &Ladder) -> Vec<PassLay
 }
 
 /// Converts the trials of a row for the analysis; `None` if none is usable.
-fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
+fn measure_row(layer: Layer, row: &Row<'_>) -> Option<MeasuredLayer> {
     let judged = &row.judged;
     if judged.verdict == Verdict::Invalid {
         return None;
@@ -95,7 +95,7 @@ fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
         Layer::Null | Layer::Memory if !is_paced => Waits::ForProcessor,
         _ => Waits::ForOthersToo,
     };
-    let mut measured = Measured { layer, times_ns: vec![], waits: vec![], held: vec![] };
+    let mut measured = MeasuredLayer { layer, times_ns: vec![], waits: vec![], held: vec![] };
     for point in &judged.points {
         if !point.used || point.per_s <= 0.0 {
             continue;
@@ -107,7 +107,7 @@ fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
             && let Some(wait) = result.scope.processor_wait
         {
             waiting = waiting_share(waits, wait, result.client_cpu_ns);
-            held = wait.held_share();
+            held = wait.throttled_share();
         }
         measured.times_ns.push(1e9 * at_once / point.per_s);
         measured.waits.push(waiting);

@@ -10,8 +10,8 @@ use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::Rate;
 use stats::breaking::{
-    BEHIND_SHARE, DEGRADED_SHARE, Figure, How, Purpose, Recovery, Searched, TURNS_MAX,
-    TrialOutcome, Tried, replay,
+    BEHIND_SHARE, DEGRADED_SHARE, FinishedSearch, LoadFigure, Purpose, Recovery, SearchTrial,
+    ServerFailure, TURNS_MAX, TrialOutcome, replay,
 };
 
 use super::QuestionAnswer;
@@ -40,7 +40,7 @@ pub(super) fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer
 }
 
 /// Names a search by the settings that its runs share and that distinguish it from others.
-fn name_search(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
+fn name_search(sheet: &Sheet<'_>, searched: &FinishedSearch<'_>) -> String {
     let Some(first) = searched.tried.first() else { return String::new() };
     let settings = first.run.spec.settings();
     let mut omitted: Vec<&str> = vec!["clients", "client_hosts", "rate"];
@@ -61,21 +61,23 @@ fn name_search(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
     name
 }
 
-fn has_setting(tried: &Tried<'_>, name: &str, value: &str) -> bool {
+fn has_setting(tried: &SearchTrial<'_>, name: &str, value: &str) -> bool {
     let settings = tried.run.spec.settings();
     settings.iter().any(|(known, other)| *known == name && other == value)
 }
 
 /// Describes the result of a search in a sentence without a full stop.
-fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
+fn describe_search(searched: &FinishedSearch<'_>, request: &RampRequest) -> String {
     // The load at which it breaks comes first, then what it supports, how it recovers, and what
     // makes the results less certain.
-    let found = searched.search.found();
+    let found = searched.search.breaking_point();
     let mut parts = vec![describe_break(searched, request)];
-    if let (Some(borne), Some((load, _))) = (found.borne, found.gave_in) {
-        let mut supports = format!("it supports {}", request.describe_load(borne));
+    if let (Some(heaviest_good), Some((load, _))) = (found.heaviest_good, found.lightest_bad) {
+        let mut supports = format!("it supports {}", request.describe_load(heaviest_good));
         if request.is_of_rate() && searched.search.next().is_none() {
-            let percent = three_digits(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0);
+            let percent = three_digits(
+                f64::from(load - heaviest_good) / f64::from(heaviest_good.max(1)) * 100.0,
+            );
             supports = format!("{supports}, so the highest load is known to within {percent} %");
         }
         parts.push(supports);
@@ -95,7 +97,7 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
         ));
     }
     // If nothing broke, the first part already says this.
-    if let (Some(from), Some(_)) = (found.unsure_from, found.gave_in) {
+    if let (Some(from), Some(_)) = (found.unsure_from, found.lightest_bad) {
         parts.push(format!(
             "from {} on, this host was short of CPU time (client-saturated or \
              processor-contention), so the results tell nothing about the server",
@@ -118,14 +120,14 @@ fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
 }
 
 /// Describes the load at which the server gave in, and how.
-fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
-    let found = searched.search.found();
-    match found.gave_in {
+fn describe_break(searched: &FinishedSearch<'_>, request: &RampRequest) -> String {
+    let found = searched.search.breaking_point();
+    match found.lightest_bad {
         _ if searched.search.next().is_some() => {
             "the search was stopped before it was complete".to_owned()
         }
         None => {
-            let heaviest = request.describe_load(found.borne.unwrap_or(request.max));
+            let heaviest = request.describe_load(found.heaviest_good.unwrap_or(request.max));
             match found.unsure_from {
                 None => format!("supports {heaviest}, the maximum load allowed"),
                 Some(from) => format!(
@@ -140,7 +142,7 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
                 ),
             }
         }
-        Some((load, How::Degraded { pass, best_at, turns })) => format!(
+        Some((load, ServerFailure::Degraded { pass, best_at, turns })) => format!(
             "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at} ({turns} \
              alternating trials of each)",
             request.describe_load(load),
@@ -149,13 +151,13 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
             DEGRADED_SHARE * 100.0,
             format_rate(searched, best_at, pass)
         ),
-        Some((load, How::Behind { share, .. })) => format!(
+        Some((load, ServerFailure::Behind { share, .. })) => format!(
             "falls behind with {}: {} % of the offered ops were completed, less than {:.0} %",
             request.describe_load(load),
             three_digits(share * 100.0),
             BEHIND_SHARE * 100.0
         ),
-        Some((load, How::Slow { pass, from_ns, to_ns, turns })) => format!(
+        Some((load, ServerFailure::Slow { pass, from_ns, to_ns, turns })) => format!(
             "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} alternating \
              trials of each)",
             request.describe_load(load),
@@ -163,8 +165,8 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
             Nanos(from_ns),
             Nanos(to_ns)
         ),
-        Some((load, How::Broken)) => {
-            let (word, why) = match searched.trouble() {
+        Some((load, ServerFailure::Broken)) => {
+            let (word, why) = match searched.failure() {
                 Some(trouble) if trouble.hangs => ("hangs", trouble.reason.as_str()),
                 Some(trouble) => ("fails", trouble.reason.as_str()),
                 None => ("fails", "a trial failed"),
@@ -176,20 +178,20 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
 }
 
 /// Returns a pass of a search by its number.
-fn searched_pass(searched: &Searched<'_>, number: usize) -> Option<Pass> {
+fn searched_pass(searched: &FinishedSearch<'_>, number: usize) -> Option<Pass> {
     searched.tried.first()?.run.spec.passes().get(number).copied()
 }
 
-fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
+fn pass_name(searched: &FinishedSearch<'_>, number: usize) -> &'static str {
     searched_pass(searched, number).map_or("", |pass| pass.name())
 }
 
 /// Formats the rate of a pass under a load.
-fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
+fn format_rate(searched: &FinishedSearch<'_>, load: u32, number: usize) -> String {
     let Some(pass) = searched_pass(searched, number) else { return String::new() };
     match searched.search.figure(load, number) {
-        Some(figure) => Rate::of_pass(pass, figure.per_s).to_string(),
-        None => Rate::of_pass(pass, 0.0).to_string(),
+        Some(figure) => Rate::for_pass(pass, figure.per_s).to_string(),
+        None => Rate::for_pass(pass, 0.0).to_string(),
     }
 }
 
@@ -222,7 +224,7 @@ fn format_ms(ms: u64) -> Nanos {
     Nanos(ms.saturating_mul(1_000_000))
 }
 
-fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> Table {
+fn search_table(name: &str, searched: &FinishedSearch<'_>, request: &RampRequest) -> Table {
     let columns = [
         ("load", Role::Number),
         ("rate", Role::Rate),
@@ -258,7 +260,7 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
 }
 
 /// Cells for the rate, 99th percentile and outcome of a trial.
-fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
+fn outcome_cells(tried: &SearchTrial<'_>) -> [String; 3] {
     let figures = match &tried.outcome {
         TrialOutcome::Broken(trouble) if trouble.hangs => {
             return outcome_without_figures("no reply in time");
@@ -285,13 +287,13 @@ fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
                 }
                 _ => "served".to_owned(),
             };
-            [Rate::of_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), outcome]
+            [Rate::for_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), outcome]
         }
     }
 }
 
 /// Returns the smallest share of an offered load that was done in any pass; `None` in closed loops.
-fn least_share(figures: &[Option<Figure>]) -> Option<f64> {
+fn least_share(figures: &[Option<LoadFigure>]) -> Option<f64> {
     let mut least: Option<f64> = None;
     for figure in figures.iter().flatten() {
         if let Some(share) = figure.offered_share {
@@ -306,25 +308,25 @@ fn outcome_without_figures(outcome: &str) -> [String; 3] {
 }
 
 /// Returns a search as JSON.
-fn search_json(name: &str, searched: &Searched<'_>) -> Value {
-    let found = searched.search.found();
+fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
+    let found = searched.search.breaking_point();
     // The names of these members are those of the first release.
     let mut gave_in_at = None;
     let mut way = None;
     let mut reason = None;
     let mut hangs = false;
-    if let Some(trouble) = searched.trouble() {
+    if let Some(trouble) = searched.failure() {
         reason = Some(trouble.reason.as_str());
         hangs = trouble.hangs;
     }
-    if let Some((load, how)) = found.gave_in {
+    if let Some((load, how)) = found.lightest_bad {
         gave_in_at = Some(load);
         way = Some(match how {
-            How::Degraded { .. } => "throughput-falls",
-            How::Behind { .. } => "falls-behind",
-            How::Slow { .. } => "response-time-explodes",
-            How::Broken if hangs => "hangs",
-            How::Broken => "errors",
+            ServerFailure::Degraded { .. } => "throughput-falls",
+            ServerFailure::Behind { .. } => "falls-behind",
+            ServerFailure::Slow { .. } => "response-time-explodes",
+            ServerFailure::Broken if hangs => "hangs",
+            ServerFailure::Broken => "errors",
         });
     }
     let recovery = match found.recovery {
@@ -335,9 +337,9 @@ fn search_json(name: &str, searched: &Searched<'_>) -> Value {
         Some(Recovery::Never { for_ms }) => json!({ "kind": "never", "for_ms": for_ms }),
         None => Value::Null,
     };
-    let known_to_percent = match (found.borne, found.gave_in) {
-        (Some(borne), Some((load, _))) => {
-            Some(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0)
+    let known_to_percent = match (found.heaviest_good, found.lightest_bad) {
+        (Some(heaviest_good), Some((load, _))) => {
+            Some(f64::from(load - heaviest_good) / f64::from(heaviest_good.max(1)) * 100.0)
         }
         _ => None,
     };
@@ -346,7 +348,7 @@ fn search_json(name: &str, searched: &Searched<'_>) -> Value {
         "name": name,
         "is_known": searched.search.next().is_none(),
         "known_to_percent": known_to_percent,
-        "borne": found.borne,
+        "borne": found.heaviest_good,
         "gave_in_at": gave_in_at,
         "way": way,
         "reason": reason,

@@ -10,7 +10,8 @@ use model::units::{Nanos, Size};
 use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
 use stats::soak::{
-    Data, Effect, FailedOps, ReadBack, SegmentCounts, SegmentFinding, Soaked, Verdict, soaked,
+    DataState, Effect, FailedOps, ReadBack, SegmentCounts, SegmentFinding, SoakResult, Verdict,
+    judge_soak,
 };
 
 use super::QuestionAnswer;
@@ -24,7 +25,7 @@ pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     let run = campaign.runs.first();
     let trials: &[Trial] = run.map_or(&[], |run| &run.trials);
     let leases = run.map_or(0, |run| leases_of(&run.spec));
-    let soaked = soaked(soak, trials);
+    let soaked = judge_soak(soak, trials);
     let mut sentences = vec![describe_verdict(&soaked)];
     sentences.extend(soaked.effects.iter().map(|effect| describe_effect(effect, leases)));
     sentences.push(describe_errors(&soaked));
@@ -43,7 +44,7 @@ pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     }
 }
 
-fn describe_verdict(soaked: &Soaked) -> String {
+fn describe_verdict(soaked: &SoakResult) -> String {
     let SegmentCounts { planned, made, .. } = soaked.segments;
     let lasted = format!(
         "{} of load in {} of {}, {} ops, {} read and verified",
@@ -55,7 +56,7 @@ fn describe_verdict(soaked: &Soaked) -> String {
     );
     match soaked.verdict {
         Verdict::Survives => {
-            format!("It survives: {lasted}; no op failed, and {}.", what_became(soaked))
+            format!("It survives: {lasted}; no op failed, and {}.", describe_data_state(soaked))
         }
         Verdict::LosesData => match first_lost_block(soaked) {
             Some(SegmentFinding { segment, finding }) => format!(
@@ -74,28 +75,28 @@ fn describe_verdict(soaked: &Soaked) -> String {
             if let Some(failure) = &soaked.failure {
                 why = failure.lines().next().unwrap_or(why);
             }
-            format!("It does NOT RECOVER: {why}; {} ({lasted}).", what_became(soaked))
+            format!("It does NOT RECOVER: {why}; {} ({lasted}).", describe_data_state(soaked))
         }
         Verdict::FailsOps => format!(
             "It FAILS OPS: {}; {} ({lasted}).",
             counted(soaked.failed() as usize, "op"),
-            what_became(soaked)
+            describe_data_state(soaked)
         ),
         Verdict::CantTell => {
             let why = explain_unknown(soaked);
-            let became = what_became(soaked);
+            let became = describe_data_state(soaked);
             format!("The soak is INCONCLUSIVE: {why}; {became} ({lasted}).")
         }
     }
 }
 
 /// Returns the first lost block, with its segment.
-fn first_lost_block(soaked: &Soaked) -> Option<&SegmentFinding> {
+fn first_lost_block(soaked: &SoakResult) -> Option<&SegmentFinding> {
     soaked.findings.iter().find(|found| found.finding.state == BlockState::Lost)
 }
 
 /// Describes the state of the data, as far as it was verified.
-fn what_became(soaked: &Soaked) -> String {
+fn describe_data_state(soaked: &SoakResult) -> String {
     let ReadBack { bytes, files } = soaked.read_back;
     let read_back = match (bytes, files) {
         (0, _) => "nothing was read back".to_owned(),
@@ -105,16 +106,18 @@ fn what_became(soaked: &Soaked) -> String {
         }
     };
     match soaked.data {
-        Data::Verified => format!("all data acknowledged as safe is there ({read_back})"),
-        Data::Lost => "some data acknowledged as safe is gone".to_owned(),
-        Data::Unverified => {
+        DataState::Verified => {
+            format!("all data acknowledged as safe is there ({read_back})")
+        }
+        DataState::Lost => "some data acknowledged as safe is gone".to_owned(),
+        DataState::Unverified => {
             format!("data acknowledged as safe could not be verified ({read_back})")
         }
     }
 }
 
 /// Explains why the verdict is open.
-fn explain_unknown(soaked: &Soaked) -> String {
+fn explain_unknown(soaked: &SoakResult) -> String {
     let SegmentCounts { planned, made, read_back } = soaked.segments;
     let unmade = soaked.effects.iter().find(|effect| effect.event.failed.is_some());
     if let Some(failure) = &soaked.failure {
@@ -149,7 +152,7 @@ fn describe_finding(segment: u64, finding: &Finding) -> String {
 fn leases_of(run: &RunSpec) -> u32 {
     // A killed client cannot return its leases (RFC 7530, 9.5), so the server keeps them until they
     // expire. Versions 2 and 3 have none.
-    let is_v4 = run.backend.can(Ability::SpeakNfs) && run.nfs().version >= NfsVersion::V4_0;
+    let is_v4 = run.backend.has_ability(Ability::SpeakNfs) && run.nfs().version >= NfsVersion::V4_0;
     let clients = if run.clients == 0 { run.all_workers() } else { run.clients };
     if is_v4 { clients / run.agents().max(1) } else { 0 }
 }
@@ -237,7 +240,7 @@ fn count_of(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn describe_errors(soaked: &Soaked) -> String {
+fn describe_errors(soaked: &SoakResult) -> String {
     let recovery = &soaked.recovery;
     let repairs = format!(
         "the client made {}, resent {} and rewrote {}",
@@ -266,7 +269,7 @@ fn describe_errors(soaked: &Soaked) -> String {
     )
 }
 
-fn describe_data(soaked: &Soaked) -> String {
+fn describe_data(soaked: &SoakResult) -> String {
     let kept = &soaked.kept;
     format!(
         "Of {} in the journal, {} written; {} lost, {} reverted (not yet committed, allowed after a \
@@ -280,7 +283,7 @@ fn describe_data(soaked: &Soaked) -> String {
     )
 }
 
-fn describe_memory(soaked: &Soaked) -> Option<String> {
+fn describe_memory(soaked: &SoakResult) -> Option<String> {
     let memory = soaked.memory?;
     let early = Size(memory.early_bytes);
     let late = Size(memory.late_bytes);
@@ -292,7 +295,7 @@ fn describe_memory(soaked: &Soaked) -> Option<String> {
     ))
 }
 
-fn fault_table(soaked: &Soaked) -> Option<Table> {
+fn fault_table(soaked: &SoakResult) -> Option<Table> {
     let mut rows = Vec::new();
     for effect in &soaked.effects {
         let event = &effect.event;
@@ -344,7 +347,7 @@ fn fault_table(soaked: &Soaked) -> Option<Table> {
     })
 }
 
-fn block_table(soaked: &Soaked) -> Option<Table> {
+fn block_table(soaked: &SoakResult) -> Option<Table> {
     let mut rows = Vec::new();
     for SegmentFinding { segment, finding } in &soaked.findings {
         let found = match finding.found {
@@ -385,7 +388,7 @@ fn block_table(soaked: &Soaked) -> Option<Table> {
     })
 }
 
-fn error_table(soaked: &Soaked) -> Option<Table> {
+fn error_table(soaked: &SoakResult) -> Option<Table> {
     let mut rows = Vec::new();
     for FailedOps { kind, error, count } in &soaked.errors {
         rows.push(vec![error.to_string(), kind.to_string(), count.to_string()]);
@@ -410,7 +413,7 @@ fn format_time(ns: Option<u64>) -> String {
     ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string())
 }
 
-fn soak_json(soaked: &Soaked) -> Value {
+fn soak_json(soaked: &SoakResult) -> Value {
     let mut disturbances = Vec::new();
     for effect in &soaked.effects {
         disturbances.push(json!({

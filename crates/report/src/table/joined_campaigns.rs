@@ -150,7 +150,7 @@ impl JoinedCampaigns {
     }
 
     /// Properties that differ but are not factors, because others were requested.
-    pub(crate) fn hidden(&self) -> &[Property] {
+    pub(crate) fn hidden_properties(&self) -> &[Property] {
         &self.hidden
     }
 

@@ -70,7 +70,7 @@ impl RateMetric {
 
     /// Adds the unit to a number per second.
     pub(crate) const fn rate(self, per_s: f64) -> Rate {
-        if self.by_bytes { Rate::Bytes(per_s) } else { Rate::of_pass(self.pass, per_s) }
+        if self.by_bytes { Rate::Bytes(per_s) } else { Rate::for_pass(self.pass, per_s) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! does not depend on other rows; comparing them is up to `table` and `best_and_worst`.
 
 use model::{Pass, Run, Verdict};
-use stats::{Extent, Judged};
+use stats::{CaveatExtent, Judged};
 
 use crate::document::Extreme;
 
@@ -81,7 +81,7 @@ impl Row<'_> {
     /// Code of a caveat, with the number of trials unless all have it: `cached (3 of 5)`.
     pub(crate) fn code(caveat: &stats::JudgedCaveat) -> String {
         match caveat.extent {
-            Extent::Trials { seen, made } if seen < made => {
+            CaveatExtent::Trials { seen, made } if seen < made => {
                 format!("{} ({seen} of {made})", caveat.code)
             }
             _ => caveat.code.to_string(),
@@ -94,7 +94,7 @@ impl Row<'_> {
         self.judged
             .caveats
             .iter()
-            .filter(|caveat| caveat.extent != Extent::Arrangement && !caveat.is_minor())
+            .filter(|caveat| caveat.extent != CaveatExtent::Arrangement && !caveat.is_minor())
             .collect()
     }
 

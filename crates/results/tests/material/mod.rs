@@ -8,12 +8,12 @@ use model::soak::{FaultKind, Recovery};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
-    ClientTimes, Completion, CrossCheck, Durability, Evidence, Fact, FaultEvent, Histogram,
-    HostResult, Identity, Interference, InterferenceSource, IntervalSample, IntervalStats, Kept,
-    KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, Offered, Op, OpError,
-    OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable,
-    Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, WarmedUp, Work, WorkingSet,
-    Workload, XprtSec,
+    ClientTimes, Completion, CrossCheck, DataCheck, Durability, Evidence, Fact, FaultEvent,
+    Histogram, HostResult, Identity, Interference, InterferenceSource, IntervalSample,
+    IntervalStats, KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, OfferedLoad,
+    Op, OpError, OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope,
+    Sec, Stable, Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, WarmedUp, Work,
+    WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ pub fn nfs() -> Target {
             sec: Sec::Sys,
             groups: vec![4, 24],
             resvport: true,
-            ..Identity::of(1000, u32::MAX)
+            ..Identity::new(1000, u32::MAX)
         },
         tls: Box::new(TlsOptions {
             ca: Some("/etc/ca.pem".into()),
@@ -93,8 +93,8 @@ pub fn hosts() -> Vec<HostResult> {
         end_ns: 1_000_000_000,
         error_ns: 40_000,
         cpu_ns: 5,
-        times: ClientTimes::of(&histogram(&[1, 50, 1_000_000])),
-        response_times: ClientTimes::of(&histogram(&[2, 60, 2_000_000])),
+        times: ClientTimes::from_histogram(&histogram(&[1, 50, 1_000_000])),
+        response_times: ClientTimes::from_histogram(&histogram(&[2, 60, 2_000_000])),
     };
     vec![host, HostResult::default()]
 }
@@ -102,7 +102,7 @@ pub fn hosts() -> Vec<HostResult> {
 pub fn scope() -> Scope {
     Scope {
         program: Some(ProgramUse { user_ns: 1, system_ns: 2, rss_max_bytes: 3 }),
-        offered: Some(Offered {
+        offered: Some(OfferedLoad {
             rate_per_s: 1000,
             scheduled_ops: 998,
             span_ns: 1_000_000_000,
@@ -121,7 +121,7 @@ pub fn scope() -> Scope {
         slots: 16,
         interference: Interference::default().with(InterferenceSource::Steal, Some(120)),
         recovery: Some(Recovery { reconnects: 1, resent_bytes: 4096, ..Recovery::default() }),
-        kept: Some(Kept { blocks: 4, written: 3, lost: 1, ..Kept::default() }),
+        kept: Some(DataCheck { blocks: 4, written: 3, lost: 1, ..DataCheck::default() }),
     }
 }
 

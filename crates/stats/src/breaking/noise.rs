@@ -18,7 +18,7 @@ fn normal(random: &mut SplitMix64) -> f64 {
 }
 
 /// Searches a server with these rates and noise. Also returns the number of trials.
-fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize) {
+fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (BreakingPoint, usize) {
     let mut random = SplitMix64::new(seed);
     let mut search = Search::new(SearchLimits {
         first: 1,
@@ -31,21 +31,21 @@ fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize
     while let Some(load) = search.next() {
         tried += 1;
         assert!(tried < 500, "seed {seed}");
-        let figure = Figure {
+        let figure = LoadFigure {
             per_s: rate(load) * (scatter * normal(&mut random)).exp(),
             p99_ns: (2e6 * (6.0 * scatter * normal(&mut random)).exp()) as u64,
             offered_share: None,
         };
         search.handle_outcome(TrialOutcome::Figures(vec![Some(figure)]), tried * 1_000);
     }
-    (search.found(), tried as usize)
+    (search.breaking_point(), tried as usize)
 }
 
 /// Returns how many searches of a server with a constant rate report a failure, and the number of
 /// trials per search.
 fn false_alarms(scatter: f64) -> (usize, usize) {
     let all: Vec<_> = (0..SEARCHES).map(|seed| searched(seed, scatter, |_| 1_000.0)).collect();
-    let wrong = all.iter().filter(|(found, _)| found.gave_in.is_some()).count();
+    let wrong = all.iter().filter(|(found, _)| found.lightest_bad.is_some()).count();
     (wrong, all.iter().map(|(_, tried)| tried).sum::<usize>() / all.len())
 }
 
@@ -57,7 +57,7 @@ fn found(scatter: f64, share: f64) -> (usize, usize) {
     for seed in 0..SEARCHES {
         let from = 20 + (seed % 200) as u32;
         let rate = |load| if load < from { 1_000.0 } else { 1_000.0 * share };
-        let at = searched(seed, scatter, rate).0.gave_in.map_or(u32::MAX, |(load, _)| load);
+        let at = searched(seed, scatter, rate).0.lightest_bad.map_or(u32::MAX, |(load, _)| load);
         right += usize::from(at == from);
         above += usize::from(at > from + from / 10);
     }

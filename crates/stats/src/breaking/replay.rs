@@ -6,15 +6,15 @@
 use model::question::RampRequest;
 use model::{Campaign, Run, Trial, TrialState};
 
-use super::{Search, TrialOutcome, Trouble};
+use super::{Search, TrialFailure, TrialOutcome};
 
 /// A search with its trials.
 #[derive(Clone, Debug)]
-pub struct Searched<'a> {
+pub struct FinishedSearch<'a> {
     /// The search with its result. If it still has a next load, it was stopped.
     pub search: Search,
     /// Trials in order.
-    pub tried: Vec<Tried<'a>>,
+    pub tried: Vec<SearchTrial<'a>>,
 }
 
 /// Purpose of a trial in a search.
@@ -35,7 +35,7 @@ pub enum Purpose {
 
 /// A trial of a search.
 #[derive(Clone, Debug)]
-pub struct Tried<'a> {
+pub struct SearchTrial<'a> {
     pub load: u32,
     pub purpose: Purpose,
     pub run: &'a Run,
@@ -43,18 +43,18 @@ pub struct Tried<'a> {
     pub outcome: TrialOutcome,
 }
 
-impl Searched<'_> {
+impl FinishedSearch<'_> {
     /// Returns why the trial failed at the load that broke the server, or else at the lighter one
     /// alternated with it.
-    pub fn trouble(&self) -> Option<&Trouble> {
-        let (gave_in, _) = self.search.found().gave_in?;
+    pub fn failure(&self) -> Option<&TrialFailure> {
+        let (lightest_bad, _) = self.search.breaking_point().lightest_bad?;
         let mut of_turn = None;
         for tried in &self.tried {
             let TrialOutcome::Broken(trouble) = &tried.outcome else { continue };
-            if tried.load == gave_in {
+            if tried.load == lightest_bad {
                 return Some(trouble);
             }
-            if matches!(tried.purpose, Purpose::Turn { load, .. } if load == gave_in) {
+            if matches!(tried.purpose, Purpose::Turn { load, .. } if load == lightest_bad) {
                 of_turn = of_turn.or(Some(trouble));
             }
         }
@@ -63,7 +63,7 @@ impl Searched<'_> {
 }
 
 /// Replays the searches of a campaign.
-pub fn replay<'a>(campaign: &'a Campaign, limits: &RampRequest) -> Vec<Searched<'a>> {
+pub fn replay<'a>(campaign: &'a Campaign, limits: &RampRequest) -> Vec<FinishedSearch<'a>> {
     let mut trials: Vec<(&Run, &Trial)> = Vec::new();
     for run in &campaign.runs {
         for trial in &run.trials {
@@ -74,16 +74,16 @@ pub fn replay<'a>(campaign: &'a Campaign, limits: &RampRequest) -> Vec<Searched<
         }
     }
     trials.sort_by_key(|(_, trial)| trial.position);
-    let mut searches: Vec<Searched<'a>> = Vec::new();
+    let mut searches: Vec<FinishedSearch<'a>> = Vec::new();
     for (run, trial) in trials {
         let load = limits.load_of(&run.spec);
         if searches.last().is_none_or(|known| known.search.next() != Some(load)) {
-            searches.push(Searched { search: Search::new(limits.into()), tried: Vec::new() });
+            searches.push(FinishedSearch { search: Search::new(limits.into()), tried: Vec::new() });
         }
-        let Some(Searched { search, tried }) = searches.last_mut() else { continue };
-        let outcome = TrialOutcome::of(&run.spec, trial);
+        let Some(FinishedSearch { search, tried }) = searches.last_mut() else { continue };
+        let outcome = TrialOutcome::from_trial(&run.spec, trial);
         let purpose = search.purpose();
-        tried.push(Tried { load, purpose, run, trial, outcome: outcome.clone() });
+        tried.push(SearchTrial { load, purpose, run, trial, outcome: outcome.clone() });
         search.handle_outcome(outcome, trial.started_unix_ms);
     }
     searches

@@ -5,7 +5,7 @@
 use super::*;
 
 /// Searches a server simulated by a function. Also returns the loads that were tried.
-fn searched(max: u32, mut server: impl FnMut(u32) -> TrialOutcome) -> (Found, Vec<u32>) {
+fn searched(max: u32, mut server: impl FnMut(u32) -> TrialOutcome) -> (BreakingPoint, Vec<u32>) {
     let mut search = Search::new(SearchLimits {
         first: 1,
         max,
@@ -19,11 +19,11 @@ fn searched(max: u32, mut server: impl FnMut(u32) -> TrialOutcome) -> (Found, Ve
         search.handle_outcome(server(load), tried.len() as u64 * 1_000);
         assert!(tried.len() < 100, "{tried:?}");
     }
-    (search.found(), tried)
+    (search.breaking_point(), tried)
 }
 
-fn figure(per_s: f64) -> Figure {
-    Figure { per_s, p99_ns: 2_000_000, offered_share: None }
+fn figure(per_s: f64) -> LoadFigure {
+    LoadFigure { per_s, p99_ns: 2_000_000, offered_share: None }
 }
 
 fn rates(one: f64) -> TrialOutcome {
@@ -31,7 +31,7 @@ fn rates(one: f64) -> TrialOutcome {
 }
 
 fn broken() -> TrialOutcome {
-    TrialOutcome::Broken(Trouble { hangs: true, reason: "no answer".to_owned() })
+    TrialOutcome::Broken(TrialFailure { hangs: true, reason: "no answer".to_owned() })
 }
 
 const AT_ONCE: Option<Recovery> = Some(Recovery::Back { from_ms: 0, to_ms: 0 });
@@ -43,8 +43,12 @@ fn finds_breaking_load_exactly() {
             load if load >= limit => broken(),
             load => rates(f64::from(load)),
         });
-        let broken = Some((limit, How::Broken));
-        assert_eq!((found.borne, found.gave_in), (Some(limit - 1), broken), "{tried:?}");
+        let broken = Some((limit, ServerFailure::Broken));
+        assert_eq!(
+            (found.heaviest_good, found.lightest_bad),
+            (Some(limit - 1), broken),
+            "{tried:?}"
+        );
         assert_eq!(found.recovery, AT_ONCE);
         assert!(tried.len() < 32, "{tried:?}");
     }
@@ -59,12 +63,15 @@ fn stops_loading_unrecovered_server() {
     });
     // Recovery is checked for five seconds.
     assert_eq!(tried, [1, 2, 4, 8, 16, 32, 64, 1, 1, 1, 1, 1, 1]);
-    assert_eq!((found.borne, found.gave_in), (Some(32), Some((64, How::Broken))));
+    assert_eq!(
+        (found.heaviest_good, found.lightest_bad),
+        (Some(32), Some((64, ServerFailure::Broken)))
+    );
     assert_eq!(found.recovery, Some(Recovery::Never { for_ms: 5_000 }));
     // If the lightest load breaks the server, there is no lighter one.
     let (found, tried) = searched(9, |_| broken());
-    let at_once = Some((1, How::Broken));
-    assert_eq!((found.borne, found.gave_in, tried), (None, at_once, vec![1]));
+    let at_once = Some((1, ServerFailure::Broken));
+    assert_eq!((found.heaviest_good, found.lightest_bad, tried), (None, at_once, vec![1]));
     assert_eq!(found.recovery, None);
 }
 
@@ -79,7 +86,10 @@ fn reports_recovery_time() {
         if is_dead { broken() } else { rates(1.0) }
     });
     assert_eq!(tried, [1, 2, 4, 1, 1, 1, 3, 1, 1, 1, 3, 1, 1, 1]);
-    assert_eq!((found.borne, found.gave_in), (Some(2), Some((3, How::Broken))));
+    assert_eq!(
+        (found.heaviest_good, found.lightest_bad),
+        (Some(2), Some((3, ServerFailure::Broken)))
+    );
     assert_eq!(found.recovery, Some(Recovery::Back { from_ms: 1_000, to_ms: 2_000 }));
     // A server that keeps working, but not as before.
     let mut is_ill = false;
@@ -87,23 +97,23 @@ fn reports_recovery_time() {
         is_ill |= load >= 3;
         if load >= 3 { broken() } else { rates(if is_ill { 10.0 } else { 100.0 }) }
     });
-    assert_eq!(found.gave_in, Some((3, How::Broken)));
+    assert_eq!(found.lightest_bad, Some((3, ServerFailure::Broken)));
     assert_eq!(found.recovery, Some(Recovery::Impaired { for_ms: 5_000 }));
 }
 
 #[test]
 fn detects_exploding_response_times() {
-    let at = |p99_ns| TrialOutcome::Figures(vec![Some(Figure { p99_ns, ..figure(100.0) })]);
+    let at = |p99_ns| TrialOutcome::Figures(vec![Some(LoadFigure { p99_ns, ..figure(100.0) })]);
     // In a closed loop, response times may grow with the number of clients.
     let (found, _) = searched(64, |load| at(u64::from(load) * 15_000_000));
-    assert_eq!(found.gave_in, None);
+    assert_eq!(found.lightest_bad, None);
     let far = |load: u32| if load < 20 { 2_000_000 } else { 900_000_000 };
     let (found, _) = searched(64, |load| at(far(load)));
-    let slow = How::Slow { pass: 0, from_ns: 2_000_000, to_ns: 900_000_000, turns: 3 };
-    assert_eq!((found.borne, found.gave_in), (Some(19), Some((20, slow))));
+    let slow = ServerFailure::Slow { pass: 0, from_ns: 2_000_000, to_ns: 900_000_000, turns: 3 };
+    assert_eq!((found.heaviest_good, found.lightest_bad), (Some(19), Some((20, slow))));
     // A tenth of a millisecond is too short as a reference.
     let (found, _) = searched(64, |load| at(if load < 20 { 10_000 } else { 9_000_000 }));
-    assert_eq!(found.gave_in, None);
+    assert_eq!(found.lightest_bad, None);
 }
 
 #[test]
@@ -120,16 +130,18 @@ fn narrows_rate_to_two_percent() {
         while let Some(load) = search.next() {
             let per_s = f64::from(load.min(limit));
             let share = Some(per_s / f64::from(load));
-            let figure = Figure { offered_share: share, ..figure(per_s) };
+            let figure = LoadFigure { offered_share: share, ..figure(per_s) };
             trials += 1;
             search.handle_outcome(TrialOutcome::Figures(vec![Some(figure)]), trials * 1_000);
         }
-        let found = search.found();
-        let Some((gave_in, How::Behind { .. })) = found.gave_in else { panic!("{found:?}") };
-        let borne = found.borne.unwrap();
-        assert!(gave_in - borne <= borne / 50, "{limit}: {found:?}");
+        let found = search.breaking_point();
+        let Some((lightest_bad, ServerFailure::Behind { .. })) = found.lightest_bad else {
+            panic!("{found:?}")
+        };
+        let heaviest_good = found.heaviest_good.unwrap();
+        assert!(lightest_bad - heaviest_good <= heaviest_good / 50, "{limit}: {found:?}");
         // It completes 95 % of slightly more than its capacity.
-        assert!(borne <= limit * 106 / 100 && gave_in >= limit, "{limit}: {found:?}");
+        assert!(heaviest_good <= limit * 106 / 100 && lightest_bad >= limit, "{limit}: {found:?}");
         assert_eq!(found.saturated_from, [None]);
         assert!(trials < 35, "{limit}: {trials} trials");
     }
@@ -140,11 +152,14 @@ fn does_not_sustain_unmet_load() {
     let (found, tried) = searched(1_000, |load| {
         let per_s = f64::from(load.min(300));
         let share = Some(per_s / f64::from(load));
-        TrialOutcome::Figures(vec![Some(Figure { offered_share: share, ..figure(per_s) })])
+        TrialOutcome::Figures(vec![Some(LoadFigure { offered_share: share, ..figure(per_s) })])
     });
     // 300 of 315 are 95.2 %, 300 of 316 are less than 95 %.
-    assert_eq!(found.borne, Some(315), "{tried:?}");
-    assert!(matches!(found.gave_in, Some((316, How::Behind { pass: 0, .. }))), "{found:?}");
+    assert_eq!(found.heaviest_good, Some(315), "{tried:?}");
+    assert!(
+        matches!(found.lightest_bad, Some((316, ServerFailure::Behind { pass: 0, .. }))),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -154,11 +169,14 @@ fn reports_loss_of_fifth_as_degraded() {
     let (found, tried) = searched(5, |load| {
         TrialOutcome::Figures(vec![Some(figure(20_000.0)), Some(figure(read(load)))])
     });
-    let how = How::Degraded { pass: 1, best_at: 1, turns: 3 };
-    assert_eq!((found.borne, found.gave_in), (Some(1), Some((2, how))));
+    let how = ServerFailure::Degraded { pass: 1, best_at: 1, turns: 3 };
+    assert_eq!((found.heaviest_good, found.lightest_bad), (Some(1), Some((2, how))));
     assert_eq!(tried, [1, 2, 1, 2, 1, 2, 1, 2, 1]);
     let (found, _) = searched(64, |load| rates(if load < 23 { 100.0 } else { 79.0 }));
-    assert!(matches!(found.gave_in, Some((23, How::Degraded { pass: 0, .. }))), "{found:?}");
+    assert!(
+        matches!(found.lightest_bad, Some((23, ServerFailure::Degraded { pass: 0, .. }))),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -168,7 +186,7 @@ fn one_slow_trial_is_no_degradation() {
         calls += 1;
         rates(if calls == 3 { 10.0 } else { 100.0 })
     });
-    assert_eq!((found.borne, found.gave_in), (Some(8), None));
+    assert_eq!((found.heaviest_good, found.lightest_bad), (Some(8), None));
     // The lighter load comes first; two good rounds clear the heavier one.
     assert_eq!(tried, [1, 2, 4, 2, 4, 2, 4, 8]);
 }
@@ -176,7 +194,7 @@ fn one_slow_trial_is_no_degradation() {
 #[test]
 fn continues_beyond_saturation_to_limit() {
     let (found, tried) = searched(50, |load| rates(f64::from(load.min(7))));
-    assert_eq!((found.borne, found.gave_in), (Some(50), None));
+    assert_eq!((found.heaviest_good, found.lightest_bad), (Some(50), None));
     assert_eq!(found.saturated_from, [Some(8)]);
     assert_eq!(tried, [1, 2, 4, 8, 16, 32, 50]);
     // A rate that still rises, or was not tried with twice the load, is not saturated.
@@ -191,8 +209,8 @@ fn blames_no_server_for_client_limit() {
         8.. => TrialOutcome::Figures(vec![None]),
         _ => rates(f64::from(load)),
     });
-    assert_eq!(found.gave_in, Some((40, How::Broken)));
-    assert_eq!((found.borne, found.unsure_from), (Some(39), Some(8)));
+    assert_eq!(found.lightest_bad, Some((40, ServerFailure::Broken)));
+    assert_eq!((found.heaviest_good, found.unsure_from), (Some(39), Some(8)));
     assert_eq!(found.saturated_from, [None]);
 }
 
@@ -208,19 +226,21 @@ fn repeats_load_until_client_can_tell() {
             let made = trials.entry(load).or_default();
             let is_free = load <= 100 || made.is_multiple_of(limited + 1);
             *made += 1;
-            TrialOutcome::Figures(vec![is_free.then(|| Figure { offered_share, ..figure(per_s) })])
+            TrialOutcome::Figures(vec![
+                is_free.then(|| LoadFigure { offered_share, ..figure(per_s) }),
+            ])
         })
         .0
     };
     for limited in 0..3 {
         let found = found(limited);
-        let at = found.gave_in.map(|(at, _)| at);
+        let at = found.lightest_bad.map(|(at, _)| at);
         // Less than 95 % of 106 are completed.
-        assert_eq!((at, found.borne), (Some(106), Some(105)), "{limited}: {found:?}");
+        assert_eq!((at, found.heaviest_good), (Some(106), Some(105)), "{limited}: {found:?}");
     }
     // If the client is always at its limit, the result is unknown and reported as such.
     let found = found(3);
-    assert_eq!((found.gave_in, found.unsure_from), (None, Some(128)), "{found:?}");
+    assert_eq!((found.lightest_bad, found.unsure_from), (None, Some(128)), "{found:?}");
 }
 
 #[test]
@@ -231,8 +251,11 @@ fn counts_breaks_below_first() {
         20.. => rates(50.0),
         _ => rates(100.0),
     });
-    assert_eq!(found.borne, Some(19));
-    assert!(matches!(found.gave_in, Some((20, How::Degraded { pass: 0, .. }))), "{found:?}");
+    assert_eq!(found.heaviest_good, Some(19));
+    assert!(
+        matches!(found.lightest_bad, Some((20, ServerFailure::Degraded { pass: 0, .. }))),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -243,6 +266,6 @@ fn dismisses_break_that_does_not_repeat() {
         if calls == 5 { broken() } else { rates(f64::from(load)) }
     });
     assert_eq!(tried, [1, 2, 4, 8, 16, 1, 12, 14, 15, 16, 32, 64]);
-    assert_eq!((found.borne, found.gave_in, found.recovery), (Some(64), None, None));
+    assert_eq!((found.heaviest_good, found.lightest_bad, found.recovery), (Some(64), None, None));
     assert_eq!(found.once, [16]);
 }

@@ -1,7 +1,7 @@
 //! Outcome of one load: results, or what went wrong.
 //!
-//! [`TrialOutcome::of`] judges a trial like a report does, so that a search replayed from the
-//! results file takes the same path.
+//! [`TrialOutcome::from_trial`] judges a trial like a report does, so that a search replayed from
+//! the results file takes the same path.
 
 use model::{CaveatCode, OpError, Pass, Run, RunSpec, Trial, TrialState};
 
@@ -13,14 +13,14 @@ const NO_ANSWER: &str = "no answer";
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrialOutcome {
     /// Result of each pass, always in the same order; `None` if it doesn't describe the server.
-    Figures(Vec<Option<Figure>>),
+    Figures(Vec<Option<LoadFigure>>),
     /// The trial or ops failed.
-    Broken(Trouble),
+    Broken(TrialFailure),
 }
 
 /// Result of a pass at a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figure {
+pub struct LoadFigure {
     /// Rate, in the unit of the pass.
     pub per_s: f64,
     /// 99th percentile of response times, in nanoseconds.
@@ -31,7 +31,7 @@ pub struct Figure {
 
 /// Why a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct TrialFailure {
     /// No reply arrived in time.
     pub hangs: bool,
     /// The reason as a sentence.
@@ -40,7 +40,7 @@ pub struct Trouble {
 
 impl TrialOutcome {
     /// Judges one trial of a run.
-    pub fn of(spec: &RunSpec, trial: &Trial) -> Self {
+    pub fn from_trial(spec: &RunSpec, trial: &Trial) -> Self {
         match read_figures(spec, trial) {
             Ok(figures) => Self::Figures(figures),
             Err(trouble) => Self::Broken(trouble),
@@ -48,22 +48,22 @@ impl TrialOutcome {
     }
 }
 
-impl Figure {
+impl LoadFigure {
     /// Returns true if the server fell behind an offered load.
     pub fn is_behind(&self) -> bool {
         self.offered_share.is_some_and(|share| share < super::BEHIND_SHARE)
     }
 }
 
-fn read_figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Trouble> {
+fn read_figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<LoadFigure>>, TrialFailure> {
     if let TrialState::Failed(reason) = &trial.state {
-        return Err(Trouble { hangs: reason.contains(NO_ANSWER), reason: reason.clone() });
+        return Err(TrialFailure { hangs: reason.contains(NO_ANSWER), reason: reason.clone() });
     }
     for pass in &trial.passes {
         for kind in &pass.kinds {
             if let Some((error, count)) = kind.errors.first() {
                 let reason = format!("{}: {count} ops failed with {}", pass.pass, error.name());
-                return Err(Trouble { hangs: *error == OpError::LOST, reason });
+                return Err(TrialFailure { hangs: *error == OpError::LOST, reason });
             }
         }
     }
@@ -74,11 +74,11 @@ fn read_figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Tr
 }
 
 /// Reads the result of a pass, or `None` if the client was at its own limit.
-fn read_figure(run: &Run, pass: Pass) -> Result<Option<Figure>, Trouble> {
+fn read_figure(run: &Run, pass: Pass) -> Result<Option<LoadFigure>, TrialFailure> {
     let judged = judge::pass(run, pass);
     let Some(rate) = &judged.rate else {
         let reason = judged.reason().unwrap_or("no figure").to_owned();
-        return Err(Trouble { hangs: false, reason });
+        return Err(TrialFailure { hangs: false, reason });
     };
     for caveat in &judged.caveats {
         if let CaveatCode::ClientSaturated | CaveatCode::ProcessorContention = caveat.code {
@@ -86,7 +86,7 @@ fn read_figure(run: &Run, pass: Pass) -> Result<Option<Figure>, Trouble> {
         }
     }
     let done_per_s = judged.ops_per_s.as_ref().map_or(0.0, |ops| ops.median);
-    Ok(Some(Figure {
+    Ok(Some(LoadFigure {
         per_s: rate.median,
         p99_ns: judged.response_time.quantile(0.99),
         offered_share: judged.offered_per_s.map(|offered_per_s| done_per_s / offered_per_s),

@@ -1,10 +1,10 @@
 //! Checks whether a load is really served worse than a lighter one by alternating them.
 //!
 //! The best of many trials is partly luck, and a single trial may be slow for many reasons. So both
-//! loads are repeated in turns, and [`Turns`] compares the outcomes with a rank test, which makes
-//! no assumption about the distribution of the noise. The trials that raised the suspicion don't
-//! count, because they were selected by their results. If the turns don't settle the question, it
-//! stays open.
+//! loads are repeated in turns, and [`AlternatedLoads`] compares the outcomes with a rank test,
+//! which makes no assumption about the distribution of the noise. The trials that raised the
+//! suspicion don't count, because they were selected by their results. If the turns don't settle
+//! the question, it stays open.
 
 use crate::rank::rank_test;
 use crate::summary::median;
@@ -25,7 +25,7 @@ const CHANCE_MAX: f64 = 1.0 - crate::criteria::CONFIDENCE;
 
 /// In which way a load looks worse than a lighter one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum WorseMeasure {
     Rate,
     /// The 99th percentile of response times is higher.
     Time,
@@ -46,7 +46,7 @@ pub(super) enum Verdict {
 
 /// A load alternated with a lighter one.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Turns {
+pub(super) struct AlternatedLoads {
     /// The load that looks worse.
     pub load: u32,
     /// The lighter load.
@@ -54,7 +54,7 @@ pub(super) struct Turns {
     /// Index of the pass in the run.
     pub pass: usize,
     /// In which way it looks worse.
-    pub way: Way,
+    pub way: WorseMeasure,
     /// Limits derived from the lighter load in each turn. Times are negative, so that less is
     /// worse. `None` if a trial has no result.
     allowed: Vec<Option<f64>>,
@@ -62,8 +62,8 @@ pub(super) struct Turns {
     reached: Vec<Option<f64>>,
 }
 
-impl Turns {
-    pub(crate) fn new(load: u32, reference: u32, pass: usize, way: Way) -> Self {
+impl AlternatedLoads {
+    pub(crate) fn new(load: u32, reference: u32, pass: usize, way: WorseMeasure) -> Self {
         Self { load, reference, pass, way, allowed: Vec::new(), reached: Vec::new() }
     }
 
@@ -78,7 +78,7 @@ impl Turns {
     }
 
     /// Returns the number of finished turns.
-    pub(crate) const fn made(&self) -> usize {
+    pub(crate) const fn finished_turns(&self) -> usize {
         self.reached.len()
     }
 
@@ -119,7 +119,7 @@ impl Turns {
 
     /// Requests another turn, or returns this verdict after the last one.
     const fn otherwise(&self, last: Verdict) -> Verdict {
-        if self.made() < TURNS_MAX { Verdict::Open } else { last }
+        if self.finished_turns() < TURNS_MAX { Verdict::Open } else { last }
     }
 }
 
@@ -128,15 +128,15 @@ mod tests {
     use super::*;
 
     /// Returns the verdict for pairs of results, and the number of turns it took.
-    fn of(pairs: &[(Option<f64>, Option<f64>)]) -> (Verdict, usize) {
-        let mut turns = Turns::new(8, 4, 0, Way::Rate);
+    fn judge_pairs(pairs: &[(Option<f64>, Option<f64>)]) -> (Verdict, usize) {
+        let mut turns = AlternatedLoads::new(8, 4, 0, WorseMeasure::Rate);
         for (allowed, was) in pairs {
             assert_eq!((turns.verdict(), turns.next()), (Verdict::Open, 4));
             turns.record(*allowed);
             assert_eq!((turns.verdict(), turns.next()), (Verdict::Open, 8));
             turns.record(*was);
         }
-        (turns.verdict(), turns.made())
+        (turns.verdict(), turns.finished_turns())
     }
 
     fn pairs(was: &[f64]) -> Vec<(Option<f64>, Option<f64>)> {
@@ -145,21 +145,21 @@ mod tests {
 
     #[test]
     fn decides_after_three_turns() {
-        assert_eq!(of(&pairs(&[50.0, 51.0, 52.0])), (Verdict::Worse, 3));
-        assert_eq!(of(&pairs(&[81.0, 82.0])), (Verdict::Held, 2));
+        assert_eq!(judge_pairs(&pairs(&[50.0, 51.0, 52.0])), (Verdict::Worse, 3));
+        assert_eq!(judge_pairs(&pairs(&[81.0, 82.0])), (Verdict::Held, 2));
     }
 
     #[test]
     fn reports_unproven_loss_as_unclear() {
         let mixed = [79.0, 82.0, 79.0, 82.0, 79.0, 79.0];
-        assert_eq!(of(&pairs(&mixed)), (Verdict::Unclear, 6));
+        assert_eq!(judge_pairs(&pairs(&mixed)), (Verdict::Unclear, 6));
         let better = [79.0, 82.0, 79.0, 82.0, 82.0, 82.0];
-        assert_eq!(of(&pairs(&better)), (Verdict::Held, 6));
+        assert_eq!(judge_pairs(&pairs(&better)), (Verdict::Held, 6));
     }
 
     #[test]
     fn ends_turns_without_figures() {
-        assert_eq!(of(&[(None, Some(1.0)); 6]), (Verdict::Unclear, 6));
-        assert_eq!(of(&[(Some(80.0), None); 6]), (Verdict::Unclear, 6));
+        assert_eq!(judge_pairs(&[(None, Some(1.0)); 6]), (Verdict::Unclear, 6));
+        assert_eq!(judge_pairs(&[(Some(80.0), None); 6]), (Verdict::Unclear, 6));
     }
 }

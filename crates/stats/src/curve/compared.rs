@@ -10,7 +10,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{Curve, Knee, PEAK_MARGIN, Standing};
+use super::{Curve, Knee, PEAK_MARGIN, PointStatus};
 use crate::compare::Outcome;
 use crate::summary::squared_distances;
 
@@ -23,7 +23,7 @@ pub const PAIRS_MIN: usize = 3;
 
 /// A value with lower and upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Between {
+pub struct BoundedValue {
     pub at: f64,
     /// The lower bound.
     pub low: f64,
@@ -49,25 +49,25 @@ pub struct CurvesCompared {
     pub pairs: Vec<TimePair>,
     /// Response time after divided by before at the same load: the geometric mean with its
     /// interval; `None` for fewer than [`PAIRS_MIN`] pairs.
-    pub time_ratio: Option<Between>,
+    pub time_ratio: Option<BoundedValue>,
     /// Change of response times.
     pub time: Outcome,
     /// Overall response times over the loads of the pairs, in nanoseconds. The interval of the
     /// later one is derived from the ratio. `None` in the same cases as
     /// [`CurvesCompared::time_ratio`].
-    pub overall_ns: Option<(f64, Between)>,
+    pub overall_ns: Option<(f64, BoundedValue)>,
     /// The peaks in ops per second. Each upper bound is the second load above it that is not
     /// sustained.
-    pub peaks: [Option<Between>; 2],
+    pub peaks: [Option<BoundedValue>; 2],
     pub peak: Outcome,
     /// The knees in ops per second, if known.
-    pub knees: [Option<Between>; 2],
+    pub knees: [Option<BoundedValue>; 2],
     pub knee: Outcome,
 }
 
 impl CurvesCompared {
     /// Compares two curves. Response times must differ by at least `effect`, as a share.
-    pub fn of(before: &Curve, after: &Curve, effect: f64) -> Self {
+    pub fn new(before: &Curve, after: &Curve, effect: f64) -> Self {
         let pairs = pair_times(before, after);
         let time_ratio = mean_ratio(&pairs);
         let peaks = [peak_between(before), peak_between(after)];
@@ -110,7 +110,7 @@ fn sustained_times(curve: &Curve) -> Vec<(u64, f64)> {
     curve
         .points()
         .iter()
-        .filter(|point| point.standing() == Standing::Sustained)
+        .filter(|point| point.status() == PointStatus::Sustained)
         .map(|point| (point.requested_per_s, point.mean_ns as f64))
         .collect()
 }
@@ -135,7 +135,7 @@ fn time_at(points: &[(u64, f64)], load: u64) -> Option<(f64, bool)> {
 }
 
 /// Returns the geometric mean of the ratios, with Student's interval of the logarithms.
-fn mean_ratio(pairs: &[TimePair]) -> Option<Between> {
+fn mean_ratio(pairs: &[TimePair]) -> Option<BoundedValue> {
     if pairs.len() < PAIRS_MIN {
         return None;
     }
@@ -146,12 +146,12 @@ fn mean_ratio(pairs: &[TimePair]) -> Option<Between> {
     let t =
         StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(f64::midpoint(1.0, RATIO_CONFIDENCE));
     let half = t * (squares / (n - 1.0) / n).sqrt();
-    Some(Between { at: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() })
+    Some(BoundedValue { at: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp() })
 }
 
 /// Judges a ratio of response times. It is a change if the whole interval is on one side of 1 and
 /// the ratio reaches the effect. It is no change if the interval is within the effect.
-fn outcome_of_ratio(ratio: Between, effect: f64) -> Outcome {
+fn outcome_of_ratio(ratio: BoundedValue, effect: f64) -> Outcome {
     let least = 1.0 / (1.0 + effect);
     let most = 1.0 + effect;
     if ratio.low > 1.0 && ratio.at >= most {
@@ -167,7 +167,7 @@ fn outcome_of_ratio(ratio: Between, effect: f64) -> Outcome {
 
 /// Returns the areas under the pairs divided by the heaviest of their loads, like
 /// [`Curve::overall_ns`].
-fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
+fn overall_times(pairs: &[TimePair], ratio: BoundedValue) -> Option<(f64, BoundedValue)> {
     let heaviest = pairs.last()?.requested_per_s as f64;
     let mut areas = [0.0, 0.0];
     for two in pairs.windows(2) {
@@ -183,30 +183,30 @@ fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
 
 /// Returns the bounds of a peak: from what was sustained to the second load above it that was not,
 /// because a single load point may fall short by chance.
-fn peak_between(curve: &Curve) -> Option<Between> {
+fn peak_between(curve: &Curve) -> Option<BoundedValue> {
     let peak = curve.peak()?;
     let requested = peak.requested_per_s;
     let at = peak.achieved_per_s;
     let mut short = curve
         .points()
         .iter()
-        .filter(|point| point.requested_per_s > requested && point.standing() == Standing::Short);
+        .filter(|point| point.requested_per_s > requested && point.status() == PointStatus::Short);
     let first = short.next();
     let high = match short.next().or(first) {
         Some(over) => over.offered_per_s.max(at),
         None => f64::INFINITY,
     };
-    Some(Between { at, low: at, high })
+    Some(BoundedValue { at, low: at, high })
 }
 
-fn knee_between(curve: &Curve) -> Option<Between> {
+fn knee_between(curve: &Curve) -> Option<BoundedValue> {
     match curve.knee() {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => {
-            Some(Between { at: at_per_s, low, high })
+            Some(BoundedValue { at: at_per_s, low, high })
         }
         Knee::Cliff { sustained_per_s, short_per_s } => {
             let at = f64::midpoint(sustained_per_s, short_per_s);
-            Some(Between { at, low: sustained_per_s, high: short_per_s })
+            Some(BoundedValue { at, low: sustained_per_s, high: short_per_s })
         }
         Knee::Straight | Knee::TooFew(_) => None,
     }
@@ -214,7 +214,7 @@ fn knee_between(curve: &Curve) -> Option<Between> {
 
 /// Judges values with bounds. The result is unclear if they overlap, unless both values are equal
 /// within a margin.
-fn outcome_of_ends([before, after]: [Option<Between>; 2], margin: f64) -> Outcome {
+fn outcome_of_ends([before, after]: [Option<BoundedValue>; 2], margin: f64) -> Outcome {
     let (Some(before), Some(after)) = (before, after) else { return Outcome::Unclear };
     if after.low > before.high * (1.0 + margin) {
         Outcome::Higher

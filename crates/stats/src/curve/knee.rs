@@ -110,7 +110,7 @@ fn fits_better(queue: QueueFit, lines: &BendFit, at: &[(f64, f64)], rest: &[f64]
 /// The sum of squares may have several minima, so a grid of positions is tried first. The best one
 /// is then refined between its neighbors on the grid.
 fn find_best_fit(at: &[(f64, f64)], rest: &[f64]) -> BendFit {
-    let (first, last, step) = grid(at);
+    let (first, last, step) = position_grid(at);
     let mut best = fit_at(first, at, rest);
     for number in 1..=PLACES {
         let fit = fit_at(first + step * number as f64, at, rest);
@@ -140,7 +140,7 @@ fn find_best_fit(at: &[(f64, f64)], rest: &[f64]) -> BendFit {
 }
 
 /// Returns the first and last position to try, and the step between positions.
-fn grid(at: &[(f64, f64)]) -> (f64, f64, f64) {
+fn position_grid(at: &[(f64, f64)]) -> (f64, f64, f64) {
     let first = at[1].0;
     let last = at[at.len() - 2].0;
     (first, last, (last - first) / PLACES as f64)
@@ -152,7 +152,7 @@ fn grid(at: &[(f64, f64)]) -> (f64, f64, f64) {
 fn fit_bend(at: &[(f64, f64)], rest: &[f64], best: BendFit) -> Option<(f64, (f64, f64))> {
     let free = at.len() - 4;
     let row = free.min(F_ONE.len()) - 1;
-    let (first, last, step) = grid(at);
+    let (first, last, step) = position_grid(at);
     let one = sum_squares(rest);
     let mean = best.left / free as f64;
     // Below the precision of a double, two lines are the same as one.

@@ -28,7 +28,7 @@ pub struct LoadPoint {
     pub mean_ns: u64,
     pub response_time: Histogram,
     /// The rules that it violates.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<RuleViolation>,
     /// The client had no CPU time left, which may be why the load was not sustained.
     pub client_saturated: bool,
     /// Why there is no result, if there is none.
@@ -37,7 +37,7 @@ pub struct LoadPoint {
 
 /// How a load point can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum PointStatus {
     /// The offered load was completed according to the rules.
     Sustained,
     /// Less was completed than offered.
@@ -48,7 +48,7 @@ pub enum Standing {
     Missing,
 }
 
-impl Standing {
+impl PointStatus {
     /// Returns a name of one or two words.
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Standing {
 
 /// A violated rule.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Broken {
+pub enum RuleViolation {
     /// The share of a kind of op differs from the request.
     Mix {
         kind: OpKind,
@@ -77,7 +77,7 @@ pub enum Broken {
     Client(f64),
 }
 
-impl Broken {
+impl RuleViolation {
     /// Returns the rule in one or two words.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Broken {
     }
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for RuleViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mix { kind, requested_percent, done_percent } => write!(
@@ -106,7 +106,7 @@ impl fmt::Display for Broken {
 impl LoadPoint {
     /// Creates the load point of a run from its only pass. `mix` contains the requested share of
     /// each kind of op in hundredths of a percent.
-    pub fn of(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
+    pub fn from_run(run: &Run, judged: &Judged, mix: &[(OpKind, u32)]) -> Self {
         let requested_per_s = run.spec.load.rate_per_s;
         let Some(achieved) = judged.ops_per_s.filter(|_| judged.response_time.count() > 0) else {
             return Self::missing(
@@ -163,8 +163,8 @@ impl LoadPoint {
     }
 
     /// Returns true if the load is sustained with response times within a bound.
-    pub fn keeps(&self, bound: &ResponseBound) -> bool {
-        self.standing() == Standing::Sustained && self.time_ns(bound) <= bound.most_ns
+    pub fn meets_bound(&self, bound: &ResponseBound) -> bool {
+        self.status() == PointStatus::Sustained && self.time_ns(bound) <= bound.most_ns
     }
 
     /// Returns the completed share of the scheduled ops.
@@ -174,19 +174,19 @@ impl LoadPoint {
 
     /// Returns how the point can be used. If too little was completed, violated rules are
     /// irrelevant.
-    pub fn standing(&self) -> Standing {
+    pub fn status(&self) -> PointStatus {
         match self {
-            Self { missing: Some(_), .. } => Standing::Missing,
-            point if point.share() < SUSTAINED_SHARE_MIN => Standing::Short,
-            point if !point.broken.is_empty() => Standing::Invalid,
-            _ => Standing::Sustained,
+            Self { missing: Some(_), .. } => PointStatus::Missing,
+            point if point.share() < SUSTAINED_SHARE_MIN => PointStatus::Short,
+            point if !point.broken.is_empty() => PointStatus::Invalid,
+            _ => PointStatus::Sustained,
         }
     }
 }
 
 /// Returns the kind of op whose share deviates most from the request, if it is over the limit.
 /// Returns `None` for a mix of one kind or with few ops.
-fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
+fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<RuleViolation> {
     if judged.kinds.is_empty() || judged.response_time.count() < MIX_OPS_MIN {
         return None;
     }
@@ -203,13 +203,13 @@ fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
         let distance = (done_percent - requested_percent).abs();
         if distance > MIX_POINTS_MAX && distance >= farthest {
             farthest = distance;
-            worst = Some(Broken::Mix { kind, requested_percent, done_percent });
+            worst = Some(RuleViolation::Mix { kind, requested_percent, done_percent });
         }
     }
     worst
 }
 
-fn check_failed(results: &[&PassResult]) -> Option<Broken> {
+fn check_failed(results: &[&PassResult]) -> Option<RuleViolation> {
     let mut failed = 0;
     let mut done = 0;
     for result in results {
@@ -217,18 +217,22 @@ fn check_failed(results: &[&PassResult]) -> Option<Broken> {
         done += result.ops();
     }
     let share = failed as f64 / done.max(1) as f64;
-    if share >= FAILED_SHARE_MAX { Some(Broken::Failed(share)) } else { None }
+    if share >= FAILED_SHARE_MAX { Some(RuleViolation::Failed(share)) } else { None }
 }
 
 /// Returns the slowest emulated client, or else the slowest host, if it completed too little.
-fn check_slowest(results: &[&PassResult], judged: &Judged, offered_per_s: f64) -> Option<Broken> {
+fn check_slowest(
+    results: &[&PassResult],
+    judged: &Judged,
+    offered_per_s: f64,
+) -> Option<RuleViolation> {
     let share = match &judged.clients {
         Some(fairness) => {
             fairness.slowest.ops_per_s * fairness.clients as f64 / offered_per_s.max(1e-9)
         }
         None => slowest_host(results, offered_per_s)?,
     };
-    if share < CLIENT_SHARE_MIN { Some(Broken::Client(share)) } else { None }
+    if share < CLIENT_SHARE_MIN { Some(RuleViolation::Client(share)) } else { None }
 }
 
 /// Returns the lowest completed share of any host's part, or `None` if no pass had hosts.
@@ -254,7 +258,8 @@ fn slowest_host(results: &[&PassResult], offered_per_s: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use model::{
-        ClientResult, KindResult, Load, Offered, OpError, Pass, Scope, Trial, TrialState, Workload,
+        ClientResult, KindResult, Load, OfferedLoad, OpError, Pass, Scope, Trial, TrialState,
+        Workload,
     };
 
     use super::*;
@@ -276,11 +281,11 @@ mod tests {
                 response_time: time,
             }
         };
-        let scheduled = Offered {
+        let scheduled = OfferedLoad {
             rate_per_s: offered,
             scheduled_ops: offered,
             span_ns: 1_000_000_000,
-            ..Offered::default()
+            ..OfferedLoad::default()
         };
         let pass = PassResult {
             window_ns: 1_000_000_000,
@@ -304,22 +309,22 @@ mod tests {
     const MIX: [(OpKind, u32); 2] = [(OpKind::Read, 7_000), (OpKind::Write, 3_000)];
 
     fn point(run: &Run) -> LoadPoint {
-        LoadPoint::of(run, &judge::pass(run, Pass::Mix), &MIX)
+        LoadPoint::from_run(run, &judge::pass(run, Pass::Mix), &MIX)
     }
 
     #[test]
     fn sustains_load_from_95_percent() {
         let sustained = point(&run(13_300, 5_700, 20_000));
-        assert_eq!((sustained.standing(), sustained.mean_ns), (Standing::Sustained, 2_000_000));
-        assert_eq!(point(&run(13_299, 5_700, 20_000)).standing(), Standing::Short);
+        assert_eq!((sustained.status(), sustained.mean_ns), (PointStatus::Sustained, 2_000_000));
+        assert_eq!(point(&run(13_299, 5_700, 20_000)).status(), PointStatus::Short);
     }
 
     #[test]
     fn tolerates_mix_within_1_5_points() {
         assert_eq!(point(&run(14_299, 5_701, 20_000)).broken, []);
         let off = point(&run(14_320, 5_680, 20_000));
-        assert_eq!(off.standing(), Standing::Invalid);
-        assert!(matches!(off.broken[..], [Broken::Mix { .. }]), "{off:?}");
+        assert_eq!(off.status(), PointStatus::Invalid);
+        assert!(matches!(off.broken[..], [RuleViolation::Mix { .. }]), "{off:?}");
         // With few ops, chance alone may cause that.
         assert_eq!(point(&run(750, 250, 1_000)).broken, []);
     }
@@ -328,13 +333,13 @@ mod tests {
     fn breaks_rules_by_errors_and_starvation() {
         let mut failing = run(14_000, 6_000, 20_000);
         failing.trials[0].passes[0].kinds[0].errors = vec![(OpError(5), 200)];
-        assert_eq!(point(&failing).broken, [Broken::Failed(0.01)]);
+        assert_eq!(point(&failing).broken, [RuleViolation::Failed(0.01)]);
         failing.trials[0].passes[0].kinds[0].errors = vec![(OpError(5), 199)];
         assert_eq!(point(&failing).broken, []);
         let mut uneven = run(14_000, 6_000, 20_000);
         let client = |client, ops| ClientResult { client, ops, ..ClientResult::default() };
         uneven.trials[0].passes[0].clients = vec![client(0, 12_600), client(1, 7_400)];
-        assert_eq!(point(&uneven).broken, [Broken::Client(0.74)]);
+        assert_eq!(point(&uneven).broken, [RuleViolation::Client(0.74)]);
     }
 
     #[test]
@@ -344,8 +349,8 @@ mod tests {
         failed.trials[0].state = TrialState::Failed("no answer".to_owned());
         let point = point(&failed);
         assert_eq!(
-            (point.standing(), point.missing),
-            (Standing::Missing, Some("no answer".into()))
+            (point.status(), point.missing),
+            (PointStatus::Missing, Some("no answer".into()))
         );
     }
 }

@@ -12,7 +12,7 @@ use super::Observation;
 
 /// The level of one factor with which each level of another occurs, or `None` if any of them occurs
 /// with several. A level that was never measured has none.
-type Decided = Option<Vec<Option<usize>>>;
+type DeterminedLevels = Option<Vec<Option<usize>>>;
 
 /// How the factors are nested.
 pub(crate) struct Nesting {
@@ -25,8 +25,8 @@ pub(crate) struct Nesting {
 impl Nesting {
     /// Determines the nesting from observations. `levels` contains the number of levels of each
     /// factor.
-    pub(crate) fn of(levels: &[usize], observations: &[Observation]) -> Self {
-        let mut decided: Vec<Vec<Decided>> = Vec::with_capacity(levels.len());
+    pub(crate) fn from_observations(levels: &[usize], observations: &[Observation]) -> Self {
+        let mut decided: Vec<Vec<DeterminedLevels>> = Vec::with_capacity(levels.len());
         for (inner, count) in levels.iter().enumerate() {
             let by_outer: Vec<_> = (0..levels.len())
                 .map(|outer| decided_by(inner, outer, *count, observations))
@@ -93,12 +93,17 @@ fn varies(factor: usize, observations: &[Observation]) -> bool {
 
 /// Returns the levels of the outer factors with which a level occurs. Levels with the same ones are
 /// compared with each other.
-fn group_of(decided: &[Decided], outer: &[usize], level: usize) -> Vec<Option<usize>> {
+fn group_of(decided: &[DeterminedLevels], outer: &[usize], level: usize) -> Vec<Option<usize>> {
     outer.iter().map(|factor| decided[*factor].as_ref().and_then(|levels| levels[level])).collect()
 }
 
 /// Returns the level of one factor with which each level of another occurs.
-fn decided_by(inner: usize, outer: usize, levels: usize, observations: &[Observation]) -> Decided {
+fn determined_by(
+    inner: usize,
+    outer: usize,
+    levels: usize,
+    observations: &[Observation],
+) -> DeterminedLevels {
     let mut found = vec![None; levels];
     for observation in observations {
         let level = observation.levels[outer];

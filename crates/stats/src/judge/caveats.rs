@@ -11,13 +11,13 @@ use model::units::{Nanos, three_digits};
 use model::{Caveat, CaveatCode, Evidence, InterferenceRule, Repetition, RunSpec, Severity};
 
 use super::rates::{comparable_rate, pass_rate};
-use super::{Extent, Judged, JudgedCaveat, PassTrial, Sorted};
+use super::{CaveatExtent, Judged, JudgedCaveat, PassTrial, TrialGroups};
 use crate::criteria::{
     DRIFT_SHARE_MIN, DRIFT_TRIALS_MIN, EFFECT_MIN, HALF_WIDTH_SHARE_MAX, INTERACT_PROBABILITY_MAX,
     INTERACT_RANGE_MIN, INTERACT_TRIALS_MIN, OUTLIER_DISCARD_SHARE_MAX, RESULTS_SHARE_MAX,
     STEADY_RANGE_MAX, STEADY_SLOPE_MAX, TRIALS_MIN, drift_probability_max,
 };
-use crate::interact::{Dependence, neighbours};
+use crate::dependence::{Dependence, neighbours};
 use crate::interference::{Disturbance, Explanation, explanation, limit_of};
 use crate::outlier::{modified_z_scores, outliers, score_max};
 use crate::rate::Rate;
@@ -26,7 +26,11 @@ use crate::summary::{Summary, median, summary};
 use crate::trend::trend;
 
 /// Collects all caveats, worst first, then in the order of the codes.
-pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> Vec<JudgedCaveat> {
+pub(super) fn collect(
+    spec: &RunSpec,
+    sorted: &TrialGroups<'_>,
+    judged: &Judged,
+) -> Vec<JudgedCaveat> {
     let mut caveats = from_trials(sorted);
     caveats.extend(check_steady(spec, sorted));
     caveats.extend(check_interference(spec, sorted));
@@ -54,10 +58,10 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
         // A server in this process shares the host with its client, which users know when they
         // choose it.
         if caveat.code == CaveatCode::SharedHost && spec.target.is_embedded() {
-            caveat.extent = Extent::Arrangement;
+            caveat.extent = CaveatExtent::Arrangement;
         }
         if caveat.code == CaveatCode::ResultsOnTarget && !are_results_large(sorted) {
-            caveat.extent = Extent::Arrangement;
+            caveat.extent = CaveatExtent::Arrangement;
         }
         // A straggler has a single number: over all trials, as displayed next to its host.
         if caveat.code == CaveatCode::Straggler
@@ -75,7 +79,7 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
 }
 
 /// Returns true if results on the same file system are large compared with the data of a pass.
-fn are_results_large(sorted: &Sorted<'_>) -> bool {
+fn are_results_large(sorted: &TrialGroups<'_>) -> bool {
     let is_large = |PassTrial { result, .. }: &PassTrial<'_>| {
         let limit_bytes = result.bytes() as f64 * RESULTS_SHARE_MAX;
         let mut data = result.caveats.iter().filter_map(|caveat| match caveat.code {
@@ -89,8 +93,8 @@ fn are_results_large(sorted: &Sorted<'_>) -> bool {
 }
 
 /// Returns the caveats of trials: each code once, with the first evidence and the number of trials.
-fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
-    let mut found = Raised { made: sorted.made, caveats: Vec::new() };
+fn from_trials(sorted: &TrialGroups<'_>) -> Vec<JudgedCaveat> {
+    let mut found = RaisedCaveats { made: sorted.made, caveats: Vec::new() };
     for pass_trials in [&sorted.sound, &sorted.set_aside] {
         for PassTrial { trial, result } in pass_trials {
             for caveat in &result.caveats {
@@ -110,12 +114,12 @@ fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
 }
 
 /// The caveats raised so far, each with the last trial that raised it.
-struct Raised {
+struct RaisedCaveats {
     made: u32,
     caveats: Vec<(JudgedCaveat, u32)>,
 }
 
-impl Raised {
+impl RaisedCaveats {
     /// Adds a caveat of a trial. If the trial raises the same code again, it is only counted once.
     fn add(&mut self, raised: &Caveat, trial_index: u32) {
         for (caveat, last) in &mut self.caveats {
@@ -123,14 +127,14 @@ impl Raised {
                 continue;
             }
             if *last != trial_index
-                && let Extent::Trials { seen, .. } = &mut caveat.extent
+                && let CaveatExtent::Trials { seen, .. } = &mut caveat.extent
             {
                 *seen += 1;
             }
             *last = trial_index;
             return;
         }
-        let extent = Extent::Trials { seen: 1, made: self.made };
+        let extent = CaveatExtent::Trials { seen: 1, made: self.made };
         let Caveat { code, evidence, data } = raised.clone();
         self.caveats.push((JudgedCaveat::new(code, extent, evidence, data), trial_index));
     }
@@ -138,7 +142,7 @@ impl Raised {
 
 /// Creates a caveat that applies to all trials together.
 fn of_run(code: CaveatCode, evidence: String, data: Evidence) -> JudgedCaveat {
-    JudgedCaveat::new(code, Extent::Run, evidence, Some(data))
+    JudgedCaveat::new(code, CaveatExtent::Run, evidence, Some(data))
 }
 
 /// Returns the requested accuracy as a share of the median: the half-width at which the run may end
@@ -162,7 +166,7 @@ fn check_count(rate: &Summary) -> Option<JudgedCaveat> {
     Some(of_run(CaveatCode::TooFewTrials, evidence, data))
 }
 
-fn check_width(rate: &Summary, sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+fn check_width(rate: &Summary, sorted: &TrialGroups<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let share = rate.half_width_share()?;
     if rate.n < TRIALS_MIN || share <= HALF_WIDTH_SHARE_MAX {
         return None;
@@ -184,7 +188,7 @@ fn check_width(rate: &Summary, sorted: &Sorted<'_>, judged: &Judged) -> Option<J
 
 /// Describes what the rates of the valid trials correlate with, or that they correlate with nothing
 /// that was recorded; `None` if there are too few trials or no records.
-fn explain_width(sorted: &Sorted<'_>, judged: &Judged) -> Option<String> {
+fn explain_width(sorted: &TrialGroups<'_>, judged: &Judged) -> Option<String> {
     let rate_of = comparable_rate(judged.pass);
     let mut trials = Vec::new();
     for PassTrial { result, .. } in &sorted.sound {
@@ -195,7 +199,7 @@ fn explain_width(sorted: &Sorted<'_>, judged: &Judged) -> Option<String> {
             "rates follow {}, r = {correlation:.2}; {trials_above} of {} trials had more than {}",
             covariate.name(),
             trials.len(),
-            covariate.show_much(),
+            covariate.format_threshold(),
         )),
         Explanation::Nothing { looked_at: 0 } => None,
         Explanation::Nothing { .. } => {
@@ -206,7 +210,7 @@ fn explain_width(sorted: &Sorted<'_>, judged: &Judged) -> Option<String> {
 
 /// Notes that most trials were disturbed from outside, so that none was set aside, with the worst
 /// value of the most frequent source.
-fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
+fn check_interference(spec: &RunSpec, sorted: &TrialGroups<'_>) -> Option<JudgedCaveat> {
     if spec.repetition.interference != InterferenceRule::Repeat || !sorted.disturbed.is_empty() {
         return None;
     }
@@ -221,12 +225,12 @@ fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCavea
     let worst = of_source.max_by_key(|it| it.found)?;
     let most = format!("up to {}", source.show(worst.found));
     let evidence = format!("{} (limit {})", source.describe(&most), source.show(limit_of(source)));
-    let extent = Extent::Trials { seen: found.len() as u32, made: sorted.made };
+    let extent = CaveatExtent::Trials { seen: found.len() as u32, made: sorted.made };
     Some(JudgedCaveat::new(CaveatCode::Interference, extent, evidence, Some(worst.evidence())))
 }
 
 /// Compares the medians of cached and other trials, if there are both.
-fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
+fn check_kinds(sorted: &TrialGroups<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let rate = pass_rate(judged.pass);
     let mut cached = Vec::new();
     let mut others = Vec::new();
@@ -333,12 +337,12 @@ fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: 
 }
 
 /// Counts trials in which the rate changed, with the numbers of the first one.
-fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
+fn check_steady(spec: &RunSpec, sorted: &TrialGroups<'_>) -> Option<JudgedCaveat> {
     let mut seen = 0;
     let mut first = None;
     for pass_trial in &sorted.sound {
         let Some(rounds) = steady::cut_rounds(spec, pass_trial.result) else { continue };
-        let Some(found) = Steadiness::of(&rounds.rates) else { continue };
+        let Some(found) = Steadiness::from_rates(&rounds.rates) else { continue };
         if !found.is_steady() {
             seen += 1;
             first = first.or(Some((rounds.shortest_ns, found)));
@@ -355,7 +359,7 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
         three_digits(first.slope.abs() * 100.0),
         STEADY_SLOPE_MAX * 100.0,
     );
-    let extent = Extent::Trials { seen, made: sorted.made };
+    let extent = CaveatExtent::Trials { seen, made: sorted.made };
     // Either number may be decisive; if both are, report the range.
     let data = Some(if first.range > STEADY_RANGE_MAX {
         Evidence::shares(first.range, STEADY_RANGE_MAX, "range of the rates of five rounds")
@@ -371,7 +375,7 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
 /// cache, a journal) is flushed before it begins.
 fn check_interaction(
     rate: &Summary,
-    sorted: &Sorted<'_>,
+    sorted: &TrialGroups<'_>,
     judged: &Judged,
     accuracy: f64,
 ) -> Option<JudgedCaveat> {
@@ -435,7 +439,7 @@ fn check_interaction(
 /// Returns the rates of the valid trials in the order in which they ran.
 ///
 /// Runs of a campaign are interleaved, so the position counts and not the number within the run.
-fn rates_in_order(sorted: &Sorted<'_>, judged: &Judged) -> Vec<f64> {
+fn rates_in_order(sorted: &TrialGroups<'_>, judged: &Judged) -> Vec<f64> {
     let mut in_order: Vec<&PassTrial<'_>> = sorted.sound.iter().collect();
     in_order.sort_by_key(|pass_trial| pass_trial.trial.position);
     let rate_of = pass_rate(judged.pass);
@@ -443,7 +447,7 @@ fn rates_in_order(sorted: &Sorted<'_>, judged: &Judged) -> Vec<f64> {
 }
 
 /// Checks whether valid trials rise or fall in the order in which they ran.
-fn check_drift(sorted: &Sorted<'_>, judged: &Judged, accuracy: f64) -> Option<JudgedCaveat> {
+fn check_drift(sorted: &TrialGroups<'_>, judged: &Judged, accuracy: f64) -> Option<JudgedCaveat> {
     let rates = rates_in_order(sorted, judged);
     let found = trend(&rates)?;
     if rates.len() < DRIFT_TRIALS_MIN

@@ -22,7 +22,7 @@ pub enum CpuUnit {
 
 impl CpuUnit {
     /// Returns the unit for a pass: data for passes that transfer much of it.
-    pub(super) fn of_pass(pass: Pass) -> Self {
+    pub(super) fn for_pass(pass: Pass) -> Self {
         if pass == Pass::App {
             Self::MillisPerCommand
         } else if pass.is_byte_rate() || pass == Pass::Mix {

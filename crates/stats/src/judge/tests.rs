@@ -4,9 +4,9 @@
 
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Caveat, CaveatCode, Discard, Evidence, Histogram, KindResult, NfsTarget, Offered,
-    OpError, OpKind, Pass, PassResult, Repetition, Run, RunSpec, Target, Trial, TrialState,
-    Verdict, Workload,
+    BackendKind, Caveat, CaveatCode, Discard, Evidence, Histogram, KindResult, NfsTarget,
+    OfferedLoad, OpError, OpKind, Pass, PassResult, Repetition, Run, RunSpec, Target, Trial,
+    TrialState, Verdict, Workload,
 };
 
 use super::*;
@@ -78,7 +78,7 @@ fn offered(ops: u64, scheduled_ops: u64) -> PassResult {
     let mut made = result(Pass::Mix, OpKind::Read, ops * MB);
     let span_ns = made.window_ns;
     made.scope.offered =
-        Some(Offered { rate_per_s: 1_000, scheduled_ops, span_ns, ..Offered::default() });
+        Some(OfferedLoad { rate_per_s: 1_000, scheduled_ops, span_ns, ..OfferedLoad::default() });
     made
 }
 
@@ -320,13 +320,13 @@ fn distinguishes_own_from_other_server() {
         let judged = pass(run, Pass::Write);
         judged.caveats.iter().map(|caveat| (caveat.code, caveat.extent)).collect::<Vec<_>>()
     };
-    let once = Extent::Trials { seen: 1, made: 3 };
+    let once = CaveatExtent::Trials { seen: 1, made: 3 };
     let found = [(CaveatCode::ClientSaturated, once), (CaveatCode::SharedHost, once)];
     assert_eq!(extents(&run), found);
     let nfs = NfsTarget { embedded: true, ..NfsTarget::new("127.0.0.1", "/export") };
     run.spec.target = Target::Nfs(nfs);
     let arranged =
-        [(CaveatCode::ClientSaturated, once), (CaveatCode::SharedHost, Extent::Arrangement)];
+        [(CaveatCode::ClientSaturated, once), (CaveatCode::SharedHost, CaveatExtent::Arrangement)];
     assert_eq!(extents(&run), arranged);
 }
 
@@ -341,8 +341,8 @@ fn large_results_mark_the_row() {
         judged.caveats[0].extent
     };
     // One percent of 101 MB.
-    assert_eq!(extent(1_010_000), Extent::Arrangement);
-    assert_eq!(extent(1_010_001), Extent::Trials { seen: 1, made: 3 });
+    assert_eq!(extent(1_010_000), CaveatExtent::Arrangement);
+    assert_eq!(extent(1_010_001), CaveatExtent::Trials { seen: 1, made: 3 });
 }
 
 #[test]

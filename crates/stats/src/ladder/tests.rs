@@ -5,23 +5,23 @@
 use model::question::ladder::Layer;
 use proptest::prelude::*;
 
-use super::{LayerAnalysis, Limit, Measured, analyze_layers};
+use super::{LayerAnalysis, Limit, MeasuredLayer, analyze_layers};
 
 /// Returns five trials around a time in ns per byte, without waiting.
-fn layer(layer: Layer, time_ns: f64) -> Measured {
+fn layer(layer: Layer, time_ns: f64) -> MeasuredLayer {
     waiting(layer, time_ns, 0.0)
 }
 
-fn waiting(layer: Layer, time_ns: f64, wait: f64) -> Measured {
+fn waiting(layer: Layer, time_ns: f64, wait: f64) -> MeasuredLayer {
     let times_ns = [0.98, 0.99, 1.0, 1.01, 1.02].map(|x| x * time_ns).to_vec();
-    Measured { layer, times_ns, waits: vec![wait; 5], held: vec![0.0; 5] }
+    MeasuredLayer { layer, times_ns, waits: vec![wait; 5], held: vec![0.0; 5] }
 }
 
 fn share(analysis: &LayerAnalysis, wanted: Layer) -> Option<f64> {
     analysis.shares.iter().find(|(layer, _)| *layer == wanted).unwrap().1
 }
 
-fn usual(tcp: f64, own: f64, disk: f64, server: f64) -> Vec<Measured> {
+fn usual(tcp: f64, own: f64, disk: f64, server: f64) -> Vec<MeasuredLayer> {
     vec![
         layer(Layer::Null, 0.001),
         layer(Layer::Memory, 0.1),
@@ -193,7 +193,7 @@ fn substitutes_missing_layer() {
 #[test]
 fn what_is_unknown_is_not_claimed() {
     // Two layers, either of which may be larger, in trials that vary widely.
-    let scattered = |layer, time: f64| Measured {
+    let scattered = |layer, time: f64| MeasuredLayer {
         layer,
         times_ns: [0.4, 0.6, 1.0, 1.5, 2.0].map(|x| x * time).to_vec(),
         waits: vec![0.0; 5],
@@ -228,8 +228,12 @@ fn reports_part_slower_than_whole() {
 fn one_layer_is_no_ladder() {
     assert_eq!(analyze_layers(&[layer(Layer::Server, 1.0)]), None);
     assert_eq!(analyze_layers(&[]), None);
-    let empty =
-        Measured { layer: Layer::Tcp, times_ns: Vec::new(), waits: Vec::new(), held: Vec::new() };
+    let empty = MeasuredLayer {
+        layer: Layer::Tcp,
+        times_ns: Vec::new(),
+        waits: Vec::new(),
+        held: Vec::new(),
+    };
     assert_eq!(analyze_layers(&[empty, layer(Layer::Own, 1.0)]), None);
 }
 

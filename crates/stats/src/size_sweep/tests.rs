@@ -32,7 +32,7 @@ fn planted(
     points
 }
 
-fn falls(sweep: SizeSweep) -> Vec<Fall> {
+fn falls(sweep: SizeSweep) -> Vec<RateDrop> {
     match sweep {
         SizeSweep::Falls(falls) => falls,
         _ => Vec::new(),

@@ -100,7 +100,7 @@ impl Effect {
     }
 
     /// Determines the effect of a fault until the next one began.
-    pub(super) fn of(
+    pub(super) fn from_intervals(
         event: &FaultEvent,
         samples: &[IntervalStats],
         segment: Segment,
@@ -111,7 +111,7 @@ impl Effect {
         // Intervals are in order of time, so those before the fault come first.
         let count_before =
             samples.iter().take_while(|sample| sample.at_ns <= event.begun_ns).count();
-        let usual = Usual::of(&intervals, count_before);
+        let usual = UsualValues::from_intervals(&intervals, count_before);
         let mut effect = Self {
             event: event.clone(),
             segment: segment.number,
@@ -146,7 +146,7 @@ impl Effect {
 
     /// Adds when the fault was noticed, how long it lasted, and when the load had recovered.
     /// `after` contains the intervals after the fault.
-    fn add_aftermath(&mut self, intervals: &Intervals<'_>, usual: &Usual, after: &[usize]) {
+    fn add_aftermath(&mut self, intervals: &Intervals<'_>, usual: &UsualValues, after: &[usize]) {
         let begun_ns = self.event.begun_ns;
         let over_ns = self.event.ended_ns.unwrap_or(begun_ns).saturating_add(NOTICED_WITHIN_NS);
         let is_disturbed = |index: &usize| usual.is_disturbed(intervals, *index);
@@ -198,15 +198,15 @@ impl Intervals<'_> {
 }
 
 /// Usual values before a fault; `None` if there are too few intervals.
-struct Usual {
+struct UsualValues {
     per_s: Option<f64>,
     /// The longest op of an interval, in nanoseconds.
     longest_ns: Option<f64>,
 }
 
-impl Usual {
+impl UsualValues {
     /// Takes the medians over the first `count` intervals.
-    fn of(intervals: &Intervals<'_>, count: usize) -> Self {
+    fn from_intervals(intervals: &Intervals<'_>, count: usize) -> Self {
         if count < BEFORE_MIN {
             return Self { per_s: None, longest_ns: None };
         }

@@ -33,7 +33,7 @@ fn event(begun_ns: u64) -> FaultEvent {
 }
 
 fn effect(samples: &[IntervalStats], begun_ns: u64) -> Effect {
-    Effect::of(&event(begun_ns), samples, Segment { number: 0, start_ns: 0 }, u64::MAX)
+    Effect::from_intervals(&event(begun_ns), samples, Segment { number: 0, start_ns: 0 }, u64::MAX)
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn segment(index: u32, fault_events: Vec<FaultEvent>) -> Trial {
     load.kinds = vec![kind(OpKind::Read, 300, &[]), kind(OpKind::Write, 300, &[])];
     let mut back = PassResult::new(Pass::Read);
     back.kinds = vec![kind(OpKind::Read, 64, &[])];
-    back.scope.kept = Some(Kept { blocks: 64, written: 40, ..Kept::default() });
+    back.scope.kept = Some(DataCheck { blocks: 64, written: 40, ..DataCheck::default() });
     Trial {
         index,
         position: index,
@@ -128,13 +128,13 @@ fn two() -> Vec<Trial> {
 }
 
 fn verdict(trials: &[Trial]) -> Verdict {
-    soaked(&requested_soak(), trials).verdict
+    judge_soak(&requested_soak(), trials).verdict
 }
 
 #[test]
 fn survives_without_loss_or_failure() {
-    let soaked = soaked(&requested_soak(), &two());
-    assert_eq!((soaked.verdict, soaked.data), (Verdict::Survives, Data::Verified));
+    let soaked = judge_soak(&requested_soak(), &two());
+    assert_eq!((soaked.verdict, soaked.data), (Verdict::Survives, DataState::Verified));
     assert_eq!(soaked.read_back, ReadBack { bytes: 2 * 64 * 4096, files: 0 });
     assert_eq!(soaked.segments, SegmentCounts { planned: 2, made: 2, read_back: 2 });
     assert_eq!((soaked.ops, soaked.kept.blocks), (1_200, 128));
@@ -146,7 +146,7 @@ fn survives_without_loss_or_failure() {
 #[test]
 fn measures_effects_from_soak_start() {
     let trials = vec![segment(0, Vec::new()), segment(1, vec![event(600 * MS)])];
-    let effect = &soaked(&requested_soak(), &trials).effects[0];
+    let effect = &judge_soak(&requested_soak(), &trials).effects[0];
     assert_eq!((effect.begun_ns, effect.ended_ns()), (1_900 * MS, Some(2_200 * MS)));
 }
 
@@ -155,14 +155,14 @@ fn takes_worst_finding_as_verdict() {
     let mut failed = two();
     let stale = [(OpError(70), 2), (OpError(10_052), 3), (OpError(28), 4)];
     failed[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &stale);
-    let fails = soaked(&requested_soak(), &failed);
+    let fails = judge_soak(&requested_soak(), &failed);
     assert_eq!((fails.verdict, fails.failed()), (Verdict::FailsOps, 9));
-    assert_eq!((fails.stale, fails.state, fails.data), (2, 3, Data::Verified));
+    assert_eq!((fails.stale, fails.state, fails.data), (2, 3, DataState::Verified));
 
     let mut gone = failed.clone();
     gone[0].passes[0].intervals.truncate(8);
     assert_eq!(verdict(&gone), Verdict::NeverRecovers);
-    gone[1].passes[1].scope.kept = Some(Kept { lost: 1, ..Kept::default() });
+    gone[1].passes[1].scope.kept = Some(DataCheck { lost: 1, ..DataCheck::default() });
     assert_eq!(verdict(&gone), Verdict::LosesData);
 
     let mut wrong = two();
@@ -194,9 +194,9 @@ fn counts_unread_data_as_unknown() {
     gone[1].passes.truncate(1);
     gone[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &[(OpError::LOST, 64)]);
     gone[1].state = TrialState::Failed("the server does not answer".to_owned());
-    let result = soaked(&requested_soak(), &gone);
+    let result = judge_soak(&requested_soak(), &gone);
     // A client that gave up did not recover, whether or not a fault was planned.
-    assert_eq!((result.verdict, result.data), (Verdict::NeverRecovers, Data::Unverified));
+    assert_eq!((result.verdict, result.data), (Verdict::NeverRecovers, DataState::Unverified));
     let quiet = [segment(0, Vec::new()), gone[1].clone()];
     assert_eq!(verdict(&quiet), Verdict::NeverRecovers);
 
@@ -204,8 +204,8 @@ fn counts_unread_data_as_unknown() {
     for (done, errors) in [(0, 64), (63, 1)] {
         let mut hung = two();
         hung[1].passes[1].kinds = vec![kind(OpKind::Read, done, &[(OpError::LOST, errors)])];
-        let result = soaked(&requested_soak(), &hung);
-        assert_eq!((result.verdict, result.data), (Verdict::FailsOps, Data::Unverified));
+        let result = judge_soak(&requested_soak(), &hung);
+        assert_eq!((result.verdict, result.data), (Verdict::FailsOps, DataState::Unverified));
         assert_eq!(result.segments, SegmentCounts { planned: 2, made: 2, read_back: 1 });
     }
 }
@@ -218,13 +218,13 @@ fn memory_grows_or_not() {
         for (number, sample) in all.enumerate() {
             sample.rss_bytes += number as u64 * grow;
         }
-        soaked(&requested_soak(), &trials).memory.unwrap()
+        judge_soak(&requested_soak(), &trials).memory.unwrap()
     };
     let steady = with(0);
     assert_eq!((steady.early_bytes, steady.late_bytes), (50 << 20, 50 << 20));
     assert!(steady.is_steady() && steady.ops > 0);
     assert!(with(1 << 10).is_steady() && !with(1 << 20).is_steady());
-    assert_eq!(soaked(&requested_soak(), &two()).memory, None);
+    assert_eq!(judge_soak(&requested_soak(), &two()).memory, None);
 }
 
 #[test]
@@ -241,14 +241,14 @@ fn blames_no_server_for_killed_client() {
     let read_by =
         |host: &str, ops| HostResult { host: host.to_owned(), ops, ..HostResult::default() };
     trials[0].passes[1].hosts = vec![read_by("one", 32), read_by("two", 40)];
-    let result = soaked(&requested_soak(), &trials);
+    let result = judge_soak(&requested_soak(), &trials);
     assert_eq!(result.verdict, Verdict::Survives);
     let effect = &result.effects[0];
     assert_eq!((effect.noticed_ns, effect.read_back_ops), (Some(25 * MS), Some(40)));
     assert_eq!((effect.detect_ns, effect.stall_ns), (None, 0), "the others went on");
     trials[0].passes[0].fault_events[0].failed =
         Some("its workers had already finished".to_owned());
-    let unmade = soaked(&requested_soak(), &trials);
+    let unmade = judge_soak(&requested_soak(), &trials);
     assert_eq!((unmade.verdict, unmade.effects[0].noticed_ns), (Verdict::CantTell, None));
 }
 
@@ -267,8 +267,8 @@ fn reports_clock_step_and_detection() {
     let step = FaultEvent { planned_ns: 600 * MS, ..step };
     let mut trials = vec![segment(0, vec![step]), segment(1, Vec::new())];
     trials[0].passes[0].intervals = samples(&[50; 13]);
-    let effect = soaked(&soak, &trials).effects.remove(0);
+    let effect = judge_soak(&soak, &trials).effects.remove(0);
     assert_eq!((effect.by_ms, effect.saw_step, effect.detect_ns), (-5_000, false, None));
     trials[0].passes[0].caveats.push(CaveatCode::Clock.because("it stepped"));
-    assert!(soaked(&soak, &trials).effects[0].saw_step);
+    assert!(judge_soak(&soak, &trials).effects[0].saw_step);
 }

@@ -32,18 +32,18 @@ fn mix(ops: &[u64]) -> PassResult {
 
 fn is_steady(ops: &[u64]) -> Option<bool> {
     let rounds = cut_rounds(&spec(1_000), &mix(ops))?;
-    Steadiness::of(&rounds.rates).map(Steadiness::is_steady)
+    Steadiness::from_rates(&rounds.rates).map(Steadiness::is_steady)
 }
 
 #[test]
 fn matches_numbers_computed_by_hand() {
-    let found = Steadiness::of(&[100.0, 110.0, 90.0, 105.0, 95.0]).unwrap();
+    let found = Steadiness::from_rates(&[100.0, 110.0, 90.0, 105.0, 95.0]).unwrap();
     assert!((found.range - 0.2).abs() < 1e-12);
     // Sum of x·y: -200 - 110 + 0 + 105 + 190 = -15; of x²: 10; over four steps, of 100.
     assert!((found.slope + 0.06).abs() < 1e-12, "{found:?}");
-    assert_eq!(Steadiness::of(&[1.0]), None);
-    assert_eq!(Steadiness::of(&[0.0; 5]), None);
-    assert_eq!(Steadiness::of(&[]), None);
+    assert_eq!(Steadiness::from_rates(&[1.0]), None);
+    assert_eq!(Steadiness::from_rates(&[0.0; 5]), None);
+    assert_eq!(Steadiness::from_rates(&[]), None);
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn ignores_short_passes() {
 fn excludes_start_and_end() {
     let mut tail = mix(&[1000, 1000, 1000, 1000, 1000, 100]);
     let rates = cut_rounds(&spec(1_000), &tail).unwrap().rates;
-    assert!(!Steadiness::of(&rates).unwrap().is_steady(), "{rates:?}");
+    assert!(!Steadiness::from_rates(&rates).unwrap().is_steady(), "{rates:?}");
     tail.first_done_ns = 5 * SECOND;
     let rates = cut_rounds(&spec(1_000), &tail).unwrap().rates;
-    assert!(Steadiness::of(&rates).unwrap().is_steady());
+    assert!(Steadiness::from_rates(&rates).unwrap().is_steady());
     tail.start_skew_ns = SECOND / 2;
     assert_eq!(cut_rounds(&spec(1_000), &tail), None, "four are left");
 }
@@ -146,7 +146,7 @@ fn suspects_sync_only_after_buffered_writes() {
     let result = synced(Pass::Write, &[5000, 5000, 1000, 1000, 1000], 2, 1_000);
     let is_steady = |spec: &RunSpec| {
         let rounds = cut_rounds(spec, &result)?;
-        Steadiness::of(&rounds.rates).map(Steadiness::is_steady)
+        Steadiness::from_rates(&rounds.rates).map(Steadiness::is_steady)
     };
     assert_eq!(is_steady(&stream(directory(), false)), None);
     assert_eq!(is_steady(&stream(directory(), true)), Some(false));
@@ -162,9 +162,9 @@ fn excludes_last_sync_from_rounds() {
         cut_rounds(&stream(server(), false), &result)
     };
     let settled = rounds(2 * SECOND).unwrap();
-    assert!(Steadiness::of(&settled.rates).unwrap().is_steady(), "{settled:?}");
+    assert!(Steadiness::from_rates(&settled.rates).unwrap().is_steady(), "{settled:?}");
     let stalled = rounds(1_000).unwrap();
-    assert!(!Steadiness::of(&stalled.rates).unwrap().is_steady(), "{stalled:?}");
+    assert!(!Steadiness::from_rates(&stalled.rates).unwrap().is_steady(), "{stalled:?}");
 }
 
 #[test]

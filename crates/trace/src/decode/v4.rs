@@ -107,7 +107,7 @@ fn note_result(before: &[Op], op: &mut Op, ok: &OpOk<'_>, context: &mut Context)
     match ok {
         OpOk::Access { access, .. } => op.count = (*access).into(),
         OpOk::Getattr { attributes } => {
-            let described = Described::read(attributes);
+            let described = TracedAttributes::read(attributes);
             op.file_type = described.file_type;
             op.size = described.size;
         }
@@ -137,13 +137,13 @@ fn note_result(before: &[Op], op: &mut Op, ok: &OpOk<'_>, context: &mut Context)
 
 /// Attributes of a file that a trace keeps.
 #[derive(Default)]
-struct Described<'a> {
+struct TracedAttributes<'a> {
     file_type: u8,
     size: Option<u64>,
     handle: Option<&'a [u8]>,
 }
 
-impl<'a> Described<'a> {
+impl<'a> TracedAttributes<'a> {
     fn read(attributes: &Fattr<'a>) -> Self {
         let mut found = Self::default();
         // Stop at an attribute that is not understood, and use those before it.
@@ -161,7 +161,7 @@ impl<'a> Described<'a> {
 }
 
 fn list(entry: &Entry<'_>, context: &mut Context) {
-    let Described { file_type, size, handle } = Described::read(&entry.attributes);
+    let TracedAttributes { file_type, size, handle } = TracedAttributes::read(&entry.attributes);
     let Some(handle) = handle else { return };
     context.add_entry(&ListedEntry { dir: 0, name: entry.name, handle, file_type, size });
 }
@@ -183,7 +183,7 @@ pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Con
         match code {
             OpCode::Putfh => current = ops[at].file,
             OpCode::Putrootfh | OpCode::Putpubfh => {
-                current = reached(ops, at, context);
+                current = file_reached(ops, at, context);
                 ops[at].result = current;
             }
             OpCode::Savefh => saved = current,
@@ -193,7 +193,7 @@ pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Con
                 // An OPEN without a name opens the current file.
                 let leads_on = code != OpCode::Open || ops[at].name != 0;
                 if is_done && leads_on {
-                    current = reached(ops, at, context);
+                    current = file_reached(ops, at, context);
                     ops[at].result = current;
                 }
                 continue;
@@ -228,7 +228,7 @@ pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Con
 
 /// Returns the number of the file that an operation made current: the one whose handle is returned
 /// before another becomes current, or else one based on directory and name.
-fn reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
+fn file_reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
     let Op { file, name, kind, .. } = ops[at];
     let mut number = 0;
     let mut is_directory = false;

@@ -75,6 +75,6 @@ impl Accesses {
 
     /// Returns the description.
     pub(crate) fn describe(&self) -> AccessDescription {
-        AccessDescription { sizes: Quantiles::of(&self.sizes), ..self.found }
+        AccessDescription { sizes: Quantiles::from_histogram(&self.sizes), ..self.found }
     }
 }

@@ -113,7 +113,7 @@ impl Arrivals {
         let variance = if count > 0.0 { self.gap_squares / count - mean * mean } else { 0.0 };
         let gap_variation = if mean > 0.0 { variance.max(0.0).sqrt() / mean } else { 0.0 };
         ArrivalDescription {
-            gaps: Quantiles::of(&self.gaps),
+            gaps: Quantiles::from_histogram(&self.gaps),
             gap_variation,
             peak_calls_per_second: peak,
             dispersions,
@@ -138,18 +138,18 @@ impl Counts {
 
 /// Calls in flight.
 #[derive(Debug)]
-pub(crate) struct Depth {
+pub(crate) struct CallsInFlight {
     ends: BinaryHeap<Reverse<u64>>,
     depths: Histogram,
 }
 
-impl Default for Depth {
+impl Default for CallsInFlight {
     fn default() -> Self {
         Self { ends: BinaryHeap::new(), depths: Histogram::sparse() }
     }
 }
 
-impl Depth {
+impl CallsInFlight {
     /// Adds a call. Calls without an end are not tracked.
     pub(crate) fn add(&mut self, start_ns: u64, end_ns: Option<u64>) {
         while self.ends.peek().is_some_and(|end| end.0 <= start_ns) {
@@ -164,7 +164,7 @@ impl Depth {
 
     /// Returns the quantiles of the calls in flight when one starts, including itself.
     pub(crate) fn describe(&self) -> Quantiles {
-        Quantiles::of(&self.depths)
+        Quantiles::from_histogram(&self.depths)
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn counts_calls_in_flight_at_start() {
-        let mut depth = Depth::default();
+        let mut depth = CallsInFlight::default();
         for (start, end) in [(0, Some(10)), (1, Some(5)), (6, Some(20)), (7, None), (30, Some(31))]
         {
             depth.add(start, end);

@@ -173,7 +173,7 @@ impl Files {
                 });
             }
         }
-        found.sizes = Quantiles::of(&sizes);
+        found.sizes = Quantiles::from_histogram(&sizes);
         busy.sort_unstable_by_key(|hot| (std::cmp::Reverse(hot.data_ops), hot.file));
         let mut all = 0;
         let mut of_tenth = 0;

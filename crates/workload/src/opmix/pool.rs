@@ -55,13 +55,13 @@ impl Pool {
 
 /// Files that are renamed and renamed back, in turn.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Renamed {
+pub(super) struct RenamedFiles {
     first: u32,
     slots: u32,
     renames: u32,
 }
 
-impl Renamed {
+impl RenamedFiles {
     /// Creates files for the given number of renames per block: twice as many, so that the two
     /// renames of a file are in different blocks.
     pub(super) const fn new(first: u32, renames: u32) -> Self {

@@ -261,7 +261,7 @@ pub const PROFILES: &[Profile] = &[
 
 impl Profile {
     /// Finds a profile by name.
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn find(name: &str) -> Option<&'static Self> {
         PROFILES.iter().find(|profile| profile.name == name)
     }
 

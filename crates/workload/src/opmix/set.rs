@@ -7,10 +7,10 @@
 
 use model::{OpKind, RunSpec};
 
-use super::pool::{Pool, Renamed};
+use super::pool::{Pool, RenamedFiles};
 use super::profile::{LINKS_READ, Profile, RequestSize};
 use super::shares::{profile_of, requests_of_block};
-use crate::moved::MovedBytes;
+use crate::moved_bytes::MovedBytes;
 
 /// Minimum number of names that come and go, and their share of the data files in percent.
 ///
@@ -36,7 +36,7 @@ pub struct OpMixSet {
     /// Step from one file in use to the next, and its inverse; see `number_of`.
     step: u64,
     step_back: u64,
-    pub(super) renamed: Renamed,
+    pub(super) renamed: RenamedFiles,
     pub(super) files: Pool,
     pub(super) directories: Pool,
     pub(super) links: Pool,
@@ -46,14 +46,14 @@ pub struct OpMixSet {
 
 impl OpMixSet {
     /// Returns the set of a run.
-    pub fn of(spec: &RunSpec) -> Self {
+    pub fn new(spec: &RunSpec) -> Self {
         let mix = &spec.op_mix;
         let profile = profile_of(mix);
         let (counts, _) = requests_of_block(mix, spec.io_size_bytes);
         let data_files = data_files(spec, profile);
         let used = u64::from(data_files) * u64::from(mix.accessed_percent.min(100));
         let pool_min = POOL_MIN.max((u64::from(data_files) * POOL_PERCENT / 100) as u32);
-        let renamed = Renamed::new(data_files, count_of(&counts, OpKind::Rename));
+        let renamed = RenamedFiles::new(data_files, count_of(&counts, OpKind::Rename));
         let pool = |first, makes, takes| {
             Pool::new(first, count_of(&counts, makes), count_of(&counts, takes), pool_min)
         };

@@ -56,7 +56,7 @@ pub(super) const PAIRS: [(OpKind, OpKind); 3] = [
 /// Returns [`MixError`]; the caller adds the name of the setting.
 pub fn check(mix: &OpMix) -> Result<(), MixError> {
     if mix.shares.is_empty() {
-        return match Profile::named(&mix.name) {
+        return match Profile::find(&mix.name) {
             Some(_) => Ok(()),
             None => Err(MixError::Unknown(mix.name.clone())),
         };
@@ -97,7 +97,7 @@ pub fn call_shares(mix: &OpMix) -> Vec<(OpKind, u32)> {
 
 /// Returns the profile of a run, or the one that provides the sizes for user-defined mixes.
 pub(super) fn profile_of(mix: &OpMix) -> &'static Profile {
-    Profile::named(&mix.name).unwrap_or(Profile::of_custom_mixes())
+    Profile::find(&mix.name).unwrap_or(Profile::of_custom_mixes())
 }
 
 /// Returns the number of requests of each kind in a block, and the average number of calls in a

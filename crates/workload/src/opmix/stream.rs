@@ -56,7 +56,7 @@ impl OpMixStream {
         for (at, (_, count)) in kinds.iter().enumerate() {
             places.extend((0..*count).map(|rank| (at as u8, rank as u16)));
         }
-        let set = OpMixSet::of(spec);
+        let set = OpMixSet::new(spec);
         let skew = set.profile().skew_hundredths;
         Self {
             popular: if skew > 0 { Some(Zipf::new(skew, u64::from(set.used_files))) } else { None },

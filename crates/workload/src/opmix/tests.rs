@@ -48,7 +48,7 @@ fn tables_add_up() {
         }
         assert_eq!(check(&spec(profile.name, 1).op_mix), Ok(()));
     }
-    let sfs3 = Profile::named("sfs3-like-v3").unwrap();
+    let sfs3 = Profile::find("sfs3-like-v3").unwrap();
     assert_eq!(sfs3.kib_of_hundred(), 2671);
     assert_eq!(Profile::calls_of_hundred(sfs3.reads, 8192), 164 * 840);
     assert_eq!(Profile::calls_of_hundred(sfs3.writes, 8192), 200 * 840);
@@ -133,7 +133,7 @@ fn keeps_names_available_for_ops() {
     assert_eq!(check(&op_mix), Ok(()));
     for workers in [1, 3] {
         let spec = RunBuilder::from(spec("", workers)).op_mix(op_mix.clone()).build();
-        let set = FileSet::of(&spec, 7);
+        let set = FileSet::new(&spec, 7);
         let mut files: BTreeSet<u32> =
             (0..set.files()).filter(|file| set.size(*file).is_some()).collect();
         let mut directories: BTreeSet<u32> = (0..set.directories()).collect();
@@ -170,7 +170,7 @@ fn keeps_names_available_for_ops() {
 #[test]
 fn keeps_data_within_accessed_files() {
     let spec = spec("sfs3-like-v3", 1);
-    let set = FileSet::of(&spec, 7);
+    let set = FileSet::new(&spec, 7);
     let mut used = BTreeSet::new();
     let mut appends = 0.0_f64;
     let mut writes = 0.0;
@@ -200,7 +200,7 @@ fn keeps_data_within_accessed_files() {
 fn grows_file_set_with_load() {
     let load = Load { rate_per_s: 20, ..Load::default() };
     let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).build();
-    let set = FileSet::of(&spec, 7);
+    let set = FileSet::new(&spec, 7);
     let (files, bytes) = set.totals();
     let sizes: Vec<u64> = (0..set.files()).filter_map(|file| set.size(file)).collect();
     assert_eq!((files, bytes), (sizes.len() as u64, sizes.iter().sum()));
@@ -228,7 +228,7 @@ fn computes_mean_bytes_of_draws() {
             };
             // Requests that are cut take fewer calls, but arrive as if they did not.
             let (_, calls_of_block) = requests_of_block(&spec.op_mix, io_size);
-            let mean = OpMixSet::of(&spec).mean_bytes(&spec, 4 * calls_of_block / 84_000);
+            let mean = OpMixSet::new(&spec).mean_bytes(&spec, 4 * calls_of_block / 84_000);
             for (kind, found) in [(OpKind::Read, mean.read), (OpKind::Write, mean.written)] {
                 let drawn = drawn(kind);
                 let ratio = found as f64 / drawn as f64;
@@ -239,15 +239,15 @@ fn computes_mean_bytes_of_draws() {
     let shares = vec![(OpKind::Getattr, BLOCK)];
     let only = RunBuilder::from(spec("custom", 1)).op_mix(OpMix { shares, ..OpMix::default() });
     let only = only.build();
-    assert_eq!(OpMixSet::of(&only).mean_bytes(&only, 1 << 40), MovedBytes::default());
+    assert_eq!(OpMixSet::new(&only).mean_bytes(&only, 1 << 40), MovedBytes::default());
 }
 
 #[test]
 fn what_is_appended_is_foreseen() {
     let load = Load { rate_per_s: 200, ..Load::default() };
     let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).duration_ms(10_000).build();
-    let set = OpMixSet::of(&spec);
-    let sizes = FileSet::of(&spec, 7);
+    let set = OpMixSet::new(&spec);
+    let sizes = FileSet::new(&spec, 7);
     let foreseen = set.appended_bytes(&spec) as f64;
     let mut stream = OpStream::new(&spec, Pass::OpMix, 0, 7);
     let scheduled =

@@ -23,8 +23,8 @@ fn keeps_content_however_split() {
 fn generates_same_content_for_subset() {
     let whole = Pattern::new(1, 4096);
     let files = [(3, 100_000), (9, 1), (11, 0), (12, 40_000)];
-    let mut part = Pattern::unmade(&DataSettings::default(), 1, 4096);
-    part.make_for(files.into_iter());
+    let mut part = Pattern::without_content(&DataSettings::default(), 1, 4096);
+    part.generate_for(files.into_iter());
     for (file, bytes) in files {
         for offset in (0..bytes).step_by(4000) {
             let len = 4000.min(bytes - offset) as u32;
@@ -33,11 +33,11 @@ fn generates_same_content_for_subset() {
     }
     let beyond = std::panic::catch_unwind(|| part.slice(3, 1 << 20, 4096).len());
     assert!(beyond.is_err(), "an uninitialized block was handed out");
-    let later = Pattern::unmade(&DataSettings::default(), 1, 4096).made_before(Some(&part));
+    let later = Pattern::without_content(&DataSettings::default(), 1, 4096).reuse_pool(Some(&part));
     assert_eq!(later.slice(9, 0, 1), whole.slice(9, 0, 1));
-    let other = Pattern::unmade(&DataSettings::default(), 2, 4096).made_before(Some(&part));
+    let other = Pattern::without_content(&DataSettings::default(), 2, 4096).reuse_pool(Some(&part));
     assert!(std::panic::catch_unwind(|| other.slice(9, 0, 1).len()).is_err());
-    part.make_for([(0, MUCH_BYTES)].into_iter());
+    part.generate_for([(0, MUCH_BYTES)].into_iter());
     assert_eq!(part.slice(77, 1 << 40, 4096), whole.slice(77, 1 << 40, 4096));
 }
 
@@ -75,7 +75,7 @@ fn taken_away(bytes: &[u8], piece: usize) -> f64 {
 #[test]
 fn compresses_by_stated_share() {
     for percent in [0, 25, 50, 75, 90] {
-        let pattern = Pattern::of(&data(Fill::Random, percent, 0), 7, 1 << 20);
+        let pattern = Pattern::with_settings(&data(Fill::Random, percent, 0), 7, 1 << 20);
         let bytes = set(&pattern, 2, 1 << 20);
         for piece in [4096, 128 << 10] {
             let found = taken_away(&bytes, piece);
@@ -83,14 +83,14 @@ fn compresses_by_stated_share() {
             assert!(wrong < 1.5, "{percent} % requested, {found:.1} % found in {piece} B");
         }
     }
-    let zeros = set(&Pattern::of(&data(Fill::Zeros, 0, 0), 7, 1 << 20), 1, 1 << 20);
+    let zeros = set(&Pattern::with_settings(&data(Fill::Zeros, 0, 0), 7, 1 << 20), 1, 1 << 20);
     assert!(zeros.iter().all(|byte| *byte == 0));
 }
 
 #[test]
 fn repeats_stated_share_of_blocks() {
     for percent in [0, 20, 50, 80] {
-        let pattern = Pattern::of(&data(Fill::Random, 30, percent), 7, 1 << 20);
+        let pattern = Pattern::with_settings(&data(Fill::Random, 30, percent), 7, 1 << 20);
         let bytes = set(&pattern, 4, 4 << 20);
         let blocks: Vec<&[u8]> = bytes.chunks(4096).collect();
         let different = blocks.iter().collect::<std::collections::HashSet<_>>().len();
@@ -109,7 +109,7 @@ fn repeats_stated_share_of_blocks() {
 
 /// Returns every kind of content that is checked.
 fn kinds() -> [Pattern; 4] {
-    let of = |data| Pattern::of(&data, 3, 1 << 20);
+    let of = |data| Pattern::with_settings(&data, 3, 1 << 20);
     [
         Pattern::new(3, 1 << 20),
         of(data(Fill::Random, 40, 50)),
@@ -148,7 +148,7 @@ fn names_file_and_byte_of_flip() {
             assert_eq!(found.file, 5);
             let named = (8 << 20) + at as u64;
             // A wrong stamp is reported as a whole, at the start of its block.
-            let is_of_stamp = !matches!(found.what, Found::Byte { .. });
+            let is_of_stamp = !matches!(found.what, WrongContent::Byte { .. });
             let near = found.offset_bytes <= named && named - found.offset_bytes < 40;
             assert!(found.offset_bytes == named || (is_of_stamp && near), "{at}: {found}");
             read[at] ^= 0x10;
@@ -177,7 +177,7 @@ fn limits_age_of_data_by_pass() {
     // Other workers may read the data that a mix writes, so it must not change anything.
     assert_eq!(block(Pass::Mix), rewritten);
     // The rewrite of this block was lost: it is intact but two passes old.
-    let stale = Found::Generation { found: 1, oldest: 3 };
+    let stale = WrongContent::Generation { found: 1, oldest: 3 };
     assert_eq!(check(&spec, &written, Pass::Reread), Err(stale));
     // A pass with a limit may not have reached this block.
     spec.load.ops_max = 1;

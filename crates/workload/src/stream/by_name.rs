@@ -25,7 +25,7 @@ pub(super) struct ByName {
 
 impl ByName {
     pub(super) fn new(spec: &RunSpec, pass: Pass, kind: OpKind, worker: u32, seed: u64) -> Self {
-        let set = FileSet::of(spec, seed);
+        let set = FileSet::new(spec, seed);
         Self {
             kind,
             is_sized: matches!(kind, OpKind::Create | OpKind::ReadFile),

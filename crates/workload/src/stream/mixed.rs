@@ -30,7 +30,7 @@ pub(super) const SEEKS: u64 = 4000;
 
 /// The files of a worker in a soak, and when they are committed.
 #[derive(Clone, Copy, Debug)]
-struct Own {
+struct OwnFiles {
     worker: u64,
     /// Ops between two syncs; 0 for none.
     every: u32,
@@ -40,7 +40,7 @@ struct Own {
     next: u64,
 }
 
-impl Own {
+impl OwnFiles {
     fn new(soak: &Soak, worker: u32) -> Self {
         Self { worker: worker.into(), every: soak.commit_every_ops, since: 0, next: 0 }
     }
@@ -81,7 +81,7 @@ pub(super) struct Mixed {
     popular: Option<(Zipf, Permutation)>,
     workers: u64,
     /// The files of this worker in a soak.
-    own: Option<Own>,
+    own: Option<OwnFiles>,
     /// Ops per run, and those left in the current one.
     run: u64,
     run_left: u64,
@@ -123,7 +123,7 @@ impl Mixed {
                 None
             },
             workers: u64::from(spec.workers),
-            own: spec.soak.as_deref().map(|soak| Own::new(soak, worker)),
+            own: spec.soak.as_deref().map(|soak| OwnFiles::new(soak, worker)),
             run,
             run_left: run,
             index: run * u64::from(worker),

@@ -6,7 +6,7 @@ use model::{Load, Pass, RunSpec, Workload};
 
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
-use crate::moved::MovedBytes;
+use crate::moved_bytes::MovedBytes;
 use crate::opmix::OpMixSet;
 use crate::transactions;
 
@@ -69,7 +69,7 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
             read: ops.saturating_mul(io_size),
             written: share(mixed::SEEKS_UPDATED_PERCENT).saturating_mul(io_size),
         }),
-        Pass::OpMix => Some(OpMixSet::of(spec).mean_bytes(spec, ops)),
+        Pass::OpMix => Some(OpMixSet::new(spec).mean_bytes(spec, ops)),
         Pass::Transactions => Some(transactions::mean_bytes(&spec.transactions, ops)),
         Pass::Create | Pass::ReadFiles => {
             let size = match spec.workload {
@@ -128,7 +128,7 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
             let bytes = match spec.workload {
                 // Sizes depend on the seed, which is not known here.
                 Workload::Transactions => None,
-                _ => FileSet::of(spec, 0).size(0).map(|size| size * numbers),
+                _ => FileSet::new(spec, 0).size(0).map(|size| size * numbers),
             };
             (numbers, if numbers == 0 { Some(0) } else { bytes })
         }

@@ -14,7 +14,7 @@ use crate::permute::Permutation;
 #[derive(Clone, Debug)]
 pub(super) struct Sweep {
     kind: OpKind,
-    order: Order,
+    order: SweepOrder,
     /// Sync each file when its stretch is done.
     syncs: bool,
     io_size: u64,
@@ -31,13 +31,13 @@ pub(super) struct Sweep {
     end: u64,
     pieces: u64,
     next: u64,
-    walked: Walked,
+    walked: WalkOrder,
     /// Number of finished stretches.
     left: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum SweepOrder {
     Forward,
     Backward,
     Strided(u64),
@@ -46,7 +46,7 @@ enum Order {
 
 /// Position of a walk that is not sequential.
 #[derive(Clone, Copy, Debug)]
-enum Walked {
+enum WalkOrder {
     Straight,
     /// Next piece, and where this turn began.
     Strided(u64, u64),
@@ -61,10 +61,10 @@ impl Sweep {
         let mut sweep = Self {
             kind,
             order: match pass {
-                Pass::BackwardRead => Order::Backward,
-                Pass::StrideRead => Order::Strided(u64::from(spec.layout.stride.max(1))),
-                Pass::RandomRead | Pass::RandomWrite => Order::Shuffled,
-                _ => Order::Forward,
+                Pass::BackwardRead => SweepOrder::Backward,
+                Pass::StrideRead => SweepOrder::Strided(u64::from(spec.layout.stride.max(1))),
+                Pass::RandomRead | Pass::RandomWrite => SweepOrder::Shuffled,
+                _ => SweepOrder::Forward,
             },
             syncs: spec.durability == Durability::Sync && kind.writes_data() && !shared,
             io_size: u64::from(spec.io_size_bytes),
@@ -80,7 +80,7 @@ impl Sweep {
             end: 0,
             pieces: 0,
             next: 0,
-            walked: Walked::Straight,
+            walked: WalkOrder::Straight,
             left: 0,
         };
         sweep.enter_stretch();
@@ -102,7 +102,7 @@ impl Sweep {
     /// Returns the next piece of this stretch.
     #[inline]
     fn next_piece(&mut self) -> Op {
-        let piece = if self.order == Order::Forward { self.next } else { self.walk_on() };
+        let piece = if self.order == SweepOrder::Forward { self.next } else { self.next_walked() };
         self.next += 1;
         let offset = self.start + piece * self.io_size;
         Op::new(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
@@ -110,15 +110,15 @@ impl Sweep {
 
     /// Returns the next piece of a walk that is not sequential.
     #[inline(never)]
-    fn walk_on(&mut self) -> u64 {
+    fn next_walked(&mut self) -> u64 {
         match &mut self.walked {
-            Walked::Straight => self.pieces - 1 - self.next,
+            WalkOrder::Straight => self.pieces - 1 - self.next,
             // Every stride-th piece. At the end of the stretch, the next turn begins one piece
             // later, until all pieces have been processed.
-            Walked::Strided(at, turn) => {
+            WalkOrder::Strided(at, turn) => {
                 let piece = *at;
                 *at += match self.order {
-                    Order::Strided(stride) => stride,
+                    SweepOrder::Strided(stride) => stride,
                     _ => 1,
                 };
                 if *at >= self.pieces {
@@ -127,7 +127,7 @@ impl Sweep {
                 }
                 piece
             }
-            Walked::Shuffled(permutation) => permutation.number_at(self.next),
+            WalkOrder::Shuffled(permutation) => permutation.number_at(self.next),
         }
     }
 
@@ -168,7 +168,9 @@ impl Sweep {
         }
         // A backward pass begins with the last stretch.
         let stretch = match self.order {
-            Order::Backward if self.stretches_per_file > 1 => self.stretches - 1 - self.stretch,
+            SweepOrder::Backward if self.stretches_per_file > 1 => {
+                self.stretches - 1 - self.stretch
+            }
             _ => self.stretch,
         };
         self.file = (stretch / self.stretches_per_file) as u32;
@@ -176,11 +178,11 @@ impl Sweep {
         self.end = (self.start + self.stretch_size).min(self.file_size);
         self.pieces = (self.end - self.start).div_ceil(self.io_size);
         self.walked = match self.order {
-            Order::Strided(_) => Walked::Strided(0, 0),
-            Order::Shuffled => {
-                Walked::Shuffled(Permutation::new(draw(self.seed, stretch), self.pieces))
+            SweepOrder::Strided(_) => WalkOrder::Strided(0, 0),
+            SweepOrder::Shuffled => {
+                WalkOrder::Shuffled(Permutation::new(draw(self.seed, stretch), self.pieces))
             }
-            Order::Forward | Order::Backward => Walked::Straight,
+            SweepOrder::Forward | SweepOrder::Backward => WalkOrder::Straight,
         };
     }
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use fleet::{Answer, Order, Report, Request, request};
+use fleet::{AnswerReader, Order, Report, Request, request};
 use model::units::Nanos;
 
 use super::rounds::{Round, Rounds};
@@ -47,7 +47,7 @@ impl AgentGroup<'_> {
         self.cancel(hosts);
         self.disarm(hosts)?;
         let until_ns = hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
-        let mut rounds = Rounds::of(self, hosts, 0..self.len());
+        let mut rounds = Rounds::new(self, hosts, 0..self.len());
         while self.members.iter().any(Member::is_busy) {
             let round = rounds.next(hosts);
             // Ignore further failures: the first one is the more informative.
@@ -73,7 +73,7 @@ impl AgentGroup<'_> {
         &mut self,
         hosts: &mut Hosts<'_>,
         round: &Round,
-        expected: Option<&Answer<()>>,
+        expected: Option<&AnswerReader<()>>,
     ) -> Result<(bool, Result<(), TrialError>), ControllerError> {
         let mut is_quiet = true;
         let mut refused = Ok(());
@@ -167,7 +167,7 @@ impl AgentGroup<'_> {
             }
         }
         let until_ns = hosts.now_ns().saturating_add(END_WITHIN_NS);
-        let mut rounds = Rounds::of(self, hosts, who.clone());
+        let mut rounds = Rounds::new(self, hosts, who.clone());
         while self.members[who.clone()].iter().any(Member::is_busy) {
             let round = rounds.next(hosts);
             let (is_quiet, refused) = self.receive_answers(hosts, &round, Some(&answer))?;

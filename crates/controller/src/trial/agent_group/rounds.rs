@@ -33,7 +33,7 @@ pub(super) struct Round {
 
 impl Rounds {
     /// Creates rounds over some agents of a group. The first round covers all of them.
-    pub(super) fn of(group: &AgentGroup<'_>, hosts: &mut Hosts<'_>, who: Range<usize>) -> Self {
+    pub(super) fn new(group: &AgentGroup<'_>, hosts: &mut Hosts<'_>, who: Range<usize>) -> Self {
         let mut by_number = BTreeMap::new();
         for index in who.clone() {
             let number = group.members[index].host.as_ref().map_or(0, |host| hosts.number_of(host));

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use super::*;
 
 /// One op: its host, kind, duration in nanoseconds, and whether it failed.
-type Did = (usize, OpKind, u64, bool);
+type DoneOp = (usize, OpKind, u64, bool);
 
 /// Returns the results that a recorder would produce for the given ops.
-fn recorded<'d>(did: impl Iterator<Item = &'d Did>) -> Vec<KindResult> {
+fn recorded<'d>(did: impl Iterator<Item = &'d DoneOp>) -> Vec<KindResult> {
     let mut kinds: Vec<KindResult> = Vec::new();
     for &(_, kind, time_ns, failed) in did {
         let index = kinds.iter().position(|known| known.kind == kind);
@@ -54,9 +54,9 @@ fn in_order(mut kinds: Vec<KindResult>) -> Vec<KindResult> {
 }
 
 /// Returns the part of one host with an accurate clock.
-fn part(index: usize, kinds: Vec<KindResult>) -> Part {
+fn part(index: usize, kinds: Vec<KindResult>) -> AgentPass {
     let at = |ns| ClockReading { mono_ns: ns, wall_ns: ns };
-    let sample = Sample::of(at(1_000), at(1_000), at(1_000));
+    let sample = Sample::new(at(1_000), at(1_000), at(1_000));
     let span =
         Span { first_start_ns: 10, last_start_ns: 10, first_end_ns: 1_010, last_end_ns: 1_010 };
     let mut result = PassResult { kinds, window_ns: 1_000, ..PassResult::new(Pass::Mix) };
@@ -67,7 +67,7 @@ fn part(index: usize, kinds: Vec<KindResult>) -> Part {
         expected: result.ops(),
         found: result.ops().saturating_add(index as u64),
     });
-    Part {
+    AgentPass {
         host: format!("c{index}"),
         workers: 1,
         end: PassEnd { result, facts: Vec::new(), broken: None, span, timeline: Vec::new() },
@@ -75,7 +75,7 @@ fn part(index: usize, kinds: Vec<KindResult>) -> Part {
     }
 }
 
-fn op() -> impl Strategy<Value = Did> {
+fn op() -> impl Strategy<Value = DoneOp> {
     let kind = prop::sample::select(vec![OpKind::Read, OpKind::Write, OpKind::Sync]);
     let time_ns = prop_oneof![0..100_u64, 1_000..1_000_000_u64, any::<u64>()];
     (0..7_usize, kind, time_ns, prop::bool::weighted(0.1))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use controller::{Event, leftovers};
 use model::Campaign;
 
-use crate::args::MakingArgs;
+use crate::args::TrialArgs;
 use crate::exit::{End, Failure};
 use crate::files::output_file;
 use crate::metrics::{self, Endpoint};
@@ -32,7 +32,7 @@ impl CampaignObserver {
     /// # Errors
     /// If the file for `--json-progress` can't be opened.
     pub(super) fn start(
-        making: &MakingArgs,
+        making: &TrialArgs,
         progress: Progress,
         trials: usize,
     ) -> Result<Self, Failure> {
@@ -60,20 +60,20 @@ impl CampaignObserver {
         }
     }
 
-    pub(super) fn hear(&mut self, event: &Event<'_>) {
+    pub(super) fn handle_event(&mut self, event: &Event<'_>) {
         match event {
             Event::DirectoryBegun { name, spec } => signals::note_directory(name, &spec.target),
             Event::DirectoryEnded { is_left } => {
                 if *is_left {
-                    leftovers::note_left();
+                    leftovers::record_left_directory();
                 }
                 signals::forget_directory();
             }
             _ => {}
         }
-        self.progress.hear(event);
+        self.progress.handle_event(event);
         if let Some(lines) = &mut self.lines {
-            lines.hear(event);
+            lines.handle_event(event);
         }
     }
 }
@@ -94,12 +94,12 @@ fn serve_metrics(
 }
 
 /// Returns the same arguments with all progress output turned off.
-pub(crate) fn without_progress(making: &MakingArgs) -> MakingArgs {
-    MakingArgs { quiet: true, json_progress: None, metrics: None, ..making.clone() }
+pub(crate) fn without_progress(making: &TrialArgs) -> TrialArgs {
+    TrialArgs { quiet: true, json_progress: None, metrics: None, ..making.clone() }
 }
 
 /// Returns whether people see progress; `--json-progress -` reserves stderr for programs.
-pub(super) fn visibility(making: &MakingArgs) -> Visibility {
+pub(super) fn visibility(making: &TrialArgs) -> Visibility {
     if making.quiet || making.json_progress.as_deref().is_some_and(lines::is_stderr) {
         Visibility::Hidden
     } else {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use model::{Campaign, CampaignState, PassResult, TrialState, Verdict};
-use report::{Extent, Format};
+use report::{Format, ReportDetail};
 
 use super::session::{Session, last_written, page_path};
 use crate::commands::render;
@@ -24,7 +24,10 @@ impl Session<'_> {
         let page = self.place_page(campaign.id)?;
         let written = write_page(&page, &making.results, campaign);
         if making.format == Format::Table {
-            output::painted(&report::render_screen(campaign, output::screen(Extent::Main)))?;
+            output::print_colored(&report::render_screen(
+                campaign,
+                output::screen(ReportDetail::Main),
+            ))?;
         } else {
             let text = report::render(campaign, making.format);
             output::print(&Printable::report(&text, making.format))?;
@@ -80,7 +83,8 @@ fn is_complete(campaign: &Campaign) -> bool {
             return false;
         }
         for trial in &run.trials {
-            let is_invalid = |pass: &PassResult| Verdict::of(&pass.caveats) == Verdict::Invalid;
+            let is_invalid =
+                |pass: &PassResult| Verdict::from_caveats(&pass.caveats) == Verdict::Invalid;
             if trial.state != TrialState::Done || trial.passes.iter().any(is_invalid) {
                 return false;
             }

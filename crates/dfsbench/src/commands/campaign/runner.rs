@@ -9,7 +9,7 @@ use agent::Agent;
 use controller::leftovers::{self, WorkRecord};
 use controller::{CampaignRunner, Event, Hosts};
 use engine::SystemClock;
-use fleet::{Opening, in_process};
+use fleet::{HostPermissions, in_process};
 use model::{Host, panicked};
 use plan::Plan;
 
@@ -50,14 +50,14 @@ impl Session<'_> {
         let thread =
             std::thread::spawn(move || panicked::catch(|| agent::serve(&agent, &agent_end)));
         let result = {
-            let mut observe = |event: Event<'_>| observer.hear(&event);
+            let mut observe = |event: Event<'_>| observer.handle_event(&event);
             let mut agents =
                 Agents::new(Arc::clone(&self.stop), self.visibility()).with_job(self.job.take());
             let mut launch = |hosts: &[&Host]| agents.launch(hosts);
             let campaign = controller::campaign_name(token());
             let _record = self.record_directories(plan, &campaign)?;
             let read_clocks = || agent::read(&*clock);
-            let opening = Opening {
+            let opening = HostPermissions {
                 campaign,
                 allow_destroy: making.allow_destroy.clone(),
                 keep: making.keep,
@@ -77,7 +77,7 @@ impl Session<'_> {
             // `work` takes precedence over one in leaving, since it may have caused it.
             let result = panicked::catch(|| work(&mut runner));
             let left = panicked::catch(|| runner.leave_hosts());
-            agents::note_left();
+            agents::record_no_agents();
             result.and_then(|result| left.map(|()| result))
         };
         // The agent's thread exits when its transport is closed, so drop it before joining.

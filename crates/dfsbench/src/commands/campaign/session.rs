@@ -13,7 +13,7 @@ use plan::Surroundings;
 use results::{Store, StoreError};
 
 use super::observer::{CampaignObserver, visibility};
-use crate::args::{JobArgs, MakingArgs};
+use crate::args::{JobArgs, TrialArgs};
 use crate::commands::render;
 use crate::exit::Failure;
 use crate::files::foreign_folder;
@@ -24,7 +24,7 @@ use crate::terminal::progress::{Progress, Visibility, check_screen};
 
 /// One campaign run by this process.
 pub(crate) struct Session<'a> {
-    pub making: &'a MakingArgs,
+    pub making: &'a TrialArgs,
     /// Set by the first signal.
     pub stop: Arc<AtomicBool>,
     /// ID of the stored campaign to resume.
@@ -40,7 +40,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// If results can't be stored or not all agents connect.
-    pub(crate) fn start(making: &'a MakingArgs, job: &JobArgs) -> Result<Self, Failure> {
+    pub(crate) fn start(making: &'a TrialArgs, job: &JobArgs) -> Result<Self, Failure> {
         let mut session = Self::silent(making, signals::stop_flag()?);
         if making.watch {
             check_screen(making.json_progress.as_deref())?;
@@ -56,7 +56,7 @@ impl<'a> Session<'a> {
     }
 
     /// Starts a session whose trials are not stored, so that it needs no outputs.
-    pub(crate) fn silent(making: &'a MakingArgs, stop: Arc<AtomicBool>) -> Self {
+    pub(crate) fn silent(making: &'a TrialArgs, stop: Arc<AtomicBool>) -> Self {
         let page_written = last_written(&page_path(&making.results));
         Self { making, stop, resumes: None, job: None, page_written }
     }

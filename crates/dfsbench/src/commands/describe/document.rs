@@ -23,7 +23,7 @@ struct Rows {
 }
 
 /// Builds the document for a description.
-pub(super) fn of_description(description: &Description, name: &str) -> Document {
+pub(super) fn describe_trace(description: &Description, name: &str) -> Document {
     let mut document = Document {
         tool: "dfsbench describe",
         title: name.to_owned(),
@@ -362,14 +362,14 @@ mod tests {
     fn names_only_missing_parts() {
         let mut description = Describer::new(Header::default()).finish();
         description.end.counters.calls_without_reply = 1;
-        let document = of_description(&description, "nfs.dfst");
+        let document = describe_trace(&description, "nfs.dfst");
         let text = document.render(Form::Text);
         assert!(text.contains("missing: replies") && text.contains("nfs.dfst"), "{text}");
         insta::assert_snapshot!(
             document.about[0],
             @"Incomplete: 100 % of the traffic is missing: 1 call without its reply."
         );
-        let whole = of_description(&Describer::new(Header::default()).finish(), "nfs.dfst");
+        let whole = describe_trace(&Describer::new(Header::default()).finish(), "nfs.dfst");
         assert!(!whole.render(Form::Text).contains("Incomplete"));
         assert!(!text.contains("missing: packets"), "{text}");
         let markdown = document.render(Form::Markdown);

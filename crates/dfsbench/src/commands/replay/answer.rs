@@ -1,12 +1,12 @@
 //! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: reports which multiple of a load breaks a
 //! target.
 
-use replay::{LimitFound, Outcome, Verdict};
+use replay::{Outcome, SearchResult, Verdict};
 
 use super::document::failures_text;
 
 /// The answer of a search.
-pub(super) struct Answer {
+pub(super) struct SearchAnswer {
     /// The answer as a sentence.
     pub text: String,
     /// False if the search was interrupted or limited by the client.
@@ -14,7 +14,7 @@ pub(super) struct Answer {
 }
 
 /// Describes the result of a search.
-pub(super) fn answer(found: &LimitFound) -> Answer {
+pub(super) fn answer(found: &SearchResult) -> SearchAnswer {
     let failures = found.outcomes.first().and_then(failures_words);
     let is_known = !found.is_interrupted
         && found.client_limit.is_none()
@@ -26,7 +26,7 @@ pub(super) fn answer(found: &LimitFound) -> Answer {
         words(found)
     };
     text.extend(failures);
-    Answer { text, is_known }
+    SearchAnswer { text, is_known }
 }
 
 /// Reports if operations failed even at the lightest load; `None` if none did.
@@ -40,8 +40,8 @@ fn failures_words(lightest: &Outcome) -> Option<String> {
 }
 
 /// Describes the result; the trace may have been too short for faster replays.
-fn words(found: &LimitFound) -> String {
-    let LimitFound { held, broke, client_limit, is_too_short, .. } = *found;
+fn words(found: &SearchResult) -> String {
+    let SearchResult { held, broke, client_limit, is_too_short, .. } = *found;
     match (held, broke, client_limit) {
         (held, _, Some(late)) => {
             let sustained = match held {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn states_known_and_unknown_limits() {
-        let mut found = LimitFound {
+        let mut found = SearchResult {
             held: Some(4.0),
             broke: None,
             client_limit: None,

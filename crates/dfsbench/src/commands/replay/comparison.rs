@@ -13,7 +13,7 @@ use stats::{PartSum, ratio_of_sums};
 use super::document::{
     IDS, LEAVING, identify, pace_of, pace_text, ratio, ratio_text, time, verdict_text,
 };
-use super::{pictures, written};
+use super::{pictures, render_text};
 use crate::args::{CompareArgs, DescribeFormat};
 use crate::exit::{End, Failure};
 use crate::files::{input_file, output_file};
@@ -41,7 +41,7 @@ pub(crate) fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<E
             )));
         }
     };
-    let Some(document) = of_comparison(&before, &after) else {
+    let Some(document) = compare_replays(&before, &after) else {
         return Err(Failure::Usage(format!(
             "the replays on {} and {} have no speed in common (hint: replay both with the same \
              --speed)",
@@ -49,7 +49,7 @@ pub(crate) fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<E
         )));
     };
     if !args.quiet {
-        let text = written(document, format);
+        let text = render_text(document, format);
         output_file::write_or_print(args.output.as_deref(), &Printable::text(&text))?;
     }
     Ok(End::Ok.into())
@@ -102,7 +102,7 @@ fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
 
 /// Builds the document that compares two replays at each speed they have in common; `None` if there
 /// is none.
-pub(super) fn of_comparison(before: &StoredReplay, after: &StoredReplay) -> Option<Document> {
+pub(super) fn compare_replays(before: &StoredReplay, after: &StoredReplay) -> Option<Document> {
     let mut document = Document {
         tool: "dfsbench compare",
         title: format!("Two replays: {} and {}", before.target, after.target),
@@ -122,7 +122,7 @@ pub(super) fn of_comparison(before: &StoredReplay, after: &StoredReplay) -> Opti
         let mut blocks = vec![
             Block::Paragraph(format!("A: {}.", verdict_text(first))),
             Block::Paragraph(format!("B: {}.", verdict_text(second))),
-            Block::Pictures(pictures::of_pair(first, second, id)),
+            Block::Pictures(pictures::draw_pair(first, second, id)),
             Block::Table(pair_table(first, second)),
         ];
         if let Some(table) = over_time_table(first, second) {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn compares_replays_by_kind_and_time() {
-        let document = of_comparison(&stored(3_000_000), &stored(6_000_000)).unwrap();
+        let document = compare_replays(&stored(3_000_000), &stored(6_000_000)).unwrap();
         let text = document.render(Form::Markdown);
         assert!(text.contains("2.00 (2.00 to 2.00)"), "{text}");
         assert!(text.contains("Mean response times over time"), "{text}");
@@ -250,6 +250,6 @@ mod tests {
         assert!(page.contains("done, A") && page.contains("done, B"), "no time lines");
         let mut other = stored(3_000_000);
         other.outcomes.clear();
-        assert!(of_comparison(&stored(3_000_000), &other).is_none());
+        assert!(compare_replays(&stored(3_000_000), &other).is_none());
     }
 }

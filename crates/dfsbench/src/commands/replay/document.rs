@@ -58,7 +58,7 @@ pub(super) fn pace_of(outcome: &Outcome) -> Pace {
 }
 
 /// Builds the document of a replay.
-pub(super) fn of_replay(stored: &StoredReplay) -> Document {
+pub(super) fn describe_replay(stored: &StoredReplay) -> Document {
     let mut document = Document {
         tool: "dfsbench replay",
         title: identify(stored),
@@ -132,7 +132,7 @@ fn outcome_section(stored: &StoredReplay, outcome: &Outcome, id: &'static str) -
     blocks.extend([
         Block::Paragraph(counts_text(stored, outcome)),
         Block::Paragraph(lateness_text(outcome)),
-        Block::Pictures(pictures::of_outcome(outcome, id)),
+        Block::Pictures(pictures::draw_outcome(outcome, id)),
     ]);
     blocks.push(Block::Table(kinds_table(outcome)));
     if !outcome.hosts.is_empty() {
@@ -502,11 +502,11 @@ pub(super) mod tests {
 
     #[test]
     fn reports_ratio_failures_and_omissions() {
-        let document = of_replay(&stored(3_000_000));
+        let document = describe_replay(&stored(3_000_000));
         let text = document.render(Form::Markdown);
         assert_eq!(document.about, Vec::<String>::new());
         let gaps = Some("41 % of the traffic is missing".to_owned());
-        let cut = of_replay(&StoredReplay { trace_gaps: gaps, ..stored(3_000_000) });
+        let cut = describe_replay(&StoredReplay { trace_gaps: gaps, ..stored(3_000_000) });
         assert!(cut.about[0].starts_with("Incomplete trace: 41 % of the"), "{:?}", cut.about);
         for part in [
             "3.00 (3.00 to 3.00)",

@@ -6,7 +6,7 @@ use report::over_time::{Event, OverTime, Scale, TimeLine, TimePoint};
 
 /// Plots a replay over time: response times compared with those of the trace, and completed
 /// compared with scheduled operations. A replay as fast as the order allows has no plots.
-pub(super) fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
+pub(super) fn draw_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
     if outcome.speed.is_none() {
         return Vec::new();
     }
@@ -27,7 +27,7 @@ pub(super) fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
 }
 
 /// Plots two replays over time in the same charts.
-pub(super) fn of_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Picture> {
+pub(super) fn draw_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Picture> {
     if first.speed.is_none() {
         return Vec::new();
     }

@@ -3,7 +3,7 @@
 use model::units::parse_time_ns;
 use model::work::replay_directory;
 use plan::TargetArg;
-use replay::{Moment, Pace, Rounds, SPEEDS_MAX, TreeUse, Window};
+use replay::{Pace, Rounds, SPEEDS_MAX, TracePoint, TreeUse, Window};
 
 use crate::args::ReplayArgs;
 use crate::calendar;
@@ -138,7 +138,7 @@ fn read_window(text: &str) -> Result<Window, Failure> {
     let Some((from, to)) = text.split_once("..") else { return Err(bad("has no `..`")) };
     let from = read_moment(from, 0).ok_or_else(|| bad("does not begin with a time"))?;
     let to = read_moment(to, u64::MAX).ok_or_else(|| bad("does not end with a time"))?;
-    if let (Moment::After(from_ns), Moment::After(to_ns)) = (from, to)
+    if let (TracePoint::After(from_ns), TracePoint::After(to_ns)) = (from, to)
         && from_ns >= to_ns
     {
         return Err(bad("is empty"));
@@ -147,12 +147,12 @@ fn read_window(text: &str) -> Result<Window, Failure> {
 }
 
 /// Parses a moment of a trace; `None` if it is invalid.
-fn read_moment(text: &str, otherwise_ns: u64) -> Option<Moment> {
+fn read_moment(text: &str, otherwise_ns: u64) -> Option<TracePoint> {
     if text.is_empty() {
-        return Some(Moment::After(otherwise_ns));
+        return Some(TracePoint::After(otherwise_ns));
     }
     if !text.contains(':') {
-        return parse_time_ns(text).ok().map(Moment::After);
+        return parse_time_ns(text).ok().map(TracePoint::After);
     }
     let mut seconds = 0;
     let mut parts = 0;
@@ -166,7 +166,7 @@ fn read_moment(text: &str, otherwise_ns: u64) -> Option<Moment> {
         return None;
     }
     let seconds = if parts == 2 { seconds * 60 } else { seconds };
-    Some(Moment::Daytime(seconds * 1_000_000_000))
+    Some(TracePoint::Daytime(seconds * 1_000_000_000))
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(window("..500ms"), Window::between(0, second / 2));
         assert_eq!(window(".."), Window::ALL);
         let daytime = |hours: u64, minutes: u64, seconds: u64| {
-            Moment::Daytime(((hours * 60 + minutes) * 60 + seconds) * second)
+            TracePoint::Daytime(((hours * 60 + minutes) * 60 + seconds) * second)
         };
         assert_eq!(
             window("10:00..10:05:30"),

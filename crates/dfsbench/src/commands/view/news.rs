@@ -1,7 +1,7 @@
 //! Tracks changes of the results file for pages that wait for them.
 //!
-//! [`News`] is the main type: one thread reads the file and records changes, and any number of
-//! connections wait. Changes are kept for a while, so that a client that asks late misses none.
+//! [`ChangeFeed`] is the main type: one thread reads the file and records changes, and any number
+//! of connections wait. Changes are kept for a while, so that a client that asks late misses none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ const KEPT_MAX: usize = 64;
 
 /// The changes so far.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct ChangeFeed {
     history: Mutex<History>,
     more: Condvar,
 }
@@ -29,7 +29,7 @@ struct History {
     running: Vec<i64>,
 }
 
-impl News {
+impl ChangeFeed {
     /// Compares the campaigns, and those that are currently being run, with the last update, and
     /// wakes the waiting clients if anything changed.
     pub(super) fn update(&self, lines: &[CampaignLine], running: Vec<i64>) {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn sends_only_changes_to_waiting_client() {
-        let news = News::default();
+        let news = ChangeFeed::default();
         let soon = Duration::from_millis(1);
         assert_eq!(news.wait_since(0, soon), None);
         news.update(&[line(1, 0), line(2, 5)], Vec::new());
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn reports_started_and_killed_processes() {
-        let news = News::default();
+        let news = ChangeFeed::default();
         let soon = Duration::from_millis(1);
         news.update(&[line(1, 0), line(2, 5)], vec![1]);
         assert_eq!((news.running(), news.version()), (vec![1], 1));

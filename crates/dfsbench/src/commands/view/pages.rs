@@ -10,11 +10,11 @@ use report::view_pages::ViewPages;
 use report::{CampaignComparison, ComparisonRules, Format, Selection};
 use results::{Store, StoreError};
 
-use super::news::News;
+use super::news::ChangeFeed;
 use super::{error_answer, not_found};
 use crate::exit::Failure;
 use crate::files::temporary::Folder;
-use crate::http::{self, Answer, Request};
+use crate::http::{self, Request, Response};
 use crate::metrics;
 use crate::stored::memory_guard;
 use crate::terminal::output::lock_always;
@@ -24,18 +24,18 @@ const METRICS: &str = "metrics";
 
 /// Renders the pages of a results file.
 pub(super) struct Pages {
-    news: Arc<News>,
-    maker: Mutex<Maker>,
+    news: Arc<ChangeFeed>,
+    maker: Mutex<PageMaker>,
 }
 
-struct Maker {
+struct PageMaker {
     store: Store,
     /// Directory of the copy; `None` once no more pages are rendered.
     folder: Option<Folder>,
     /// The copy, and the version of the file that it was made from.
     copied: Option<(Store, i64)>,
     /// The last page: its request, the version of the file, and the response.
-    last: Option<(String, i64, Answer)>,
+    last: Option<(String, i64, Response)>,
 }
 
 impl Pages {
@@ -43,7 +43,7 @@ impl Pages {
     ///
     /// # Errors
     /// If there is no space for a copy of the file.
-    pub(super) fn new(store: Store, news: Arc<News>) -> Result<Self, Failure> {
+    pub(super) fn new(store: Store, news: Arc<ChangeFeed>) -> Result<Self, Failure> {
         let folder = Folder::for_copies().map_err(|error| Failure::Output {
             what: "a copy of the results file".to_owned(),
             reason: error.to_string(),
@@ -51,7 +51,7 @@ impl Pages {
         })?;
         Ok(Self {
             news,
-            maker: Mutex::new(Maker { store, folder: Some(folder), copied: None, last: None }),
+            maker: Mutex::new(PageMaker { store, folder: Some(folder), copied: None, last: None }),
         })
     }
 
@@ -63,12 +63,12 @@ impl Pages {
         maker.folder = None;
     }
 
-    pub(super) fn answer_metrics(&self) -> Answer {
+    pub(super) fn answer_metrics(&self) -> Response {
         self.answer(METRICS, &Request::default())
     }
 
     /// Answers a request below the token: `metrics`, ``, `campaign/7`, `compare?before=1&after=2`.
-    pub(super) fn answer(&self, page: &str, request: &Request) -> Answer {
+    pub(super) fn answer(&self, page: &str, request: &Request) -> Response {
         let mut maker = lock_always(&self.maker);
         // Get the version first, so that the page is notified of any change from now on.
         let served = ViewPages { version: self.news.version(), running: self.news.running() };
@@ -86,7 +86,7 @@ impl Pages {
     }
 }
 
-impl Maker {
+impl PageMaker {
     /// Returns the last page if the request and the file are the same, or renders a new one.
     fn make_or_reuse(
         &mut self,
@@ -94,7 +94,7 @@ impl Maker {
         page: &str,
         request: &Request,
         served: &ViewPages,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Response, StoreError> {
         let state = self.update_copy()?;
         if let Some((known, of, answer)) = &self.last
             && *known == key
@@ -145,7 +145,7 @@ impl Maker {
         page: &str,
         request: &Request,
         served: &ViewPages,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Response, StoreError> {
         let Some((copy, _)) = &self.copied else { return Ok(not_found()) };
         copy.renew_budget();
         if page.is_empty() {
@@ -176,16 +176,16 @@ impl Maker {
     }
 }
 
-fn ok_answer(body: String) -> Answer {
-    Answer { status: "200 OK", content_type: http::HTML, fields: "", body }
+fn ok_answer(body: String) -> Response {
+    Response { status: "200 OK", content_type: http::HTML, fields: "", body }
 }
 
 /// Renders a page of campaigns if they fit into memory, or else one that explains why not.
 fn within_memory(
     copy: &Store,
     ids: &[i64],
-    made: impl FnOnce() -> Result<Answer, StoreError>,
-) -> Result<Answer, StoreError> {
+    made: impl FnOnce() -> Result<Response, StoreError>,
+) -> Result<Response, StoreError> {
     match memory_guard::check_fits(copy, ids) {
         Ok(()) => made(),
         Err(Failure::Store(failure)) => Err(failure),

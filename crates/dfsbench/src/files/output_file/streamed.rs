@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-use super::{Moved, Opened, check, describe_failure, is_stdout, open_checked};
+use super::{OpenedFile, PendingMove, check, describe_failure, is_stdout, open_checked};
 use crate::exit::Failure;
 
 /// Size of the write buffer.
@@ -20,7 +20,7 @@ pub struct StreamedFile {
     path: PathBuf,
     out: BufWriter<File>,
     /// `None` if the file is written in place, and after it was committed.
-    moved: Option<Moved>,
+    moved: Option<PendingMove>,
 }
 
 impl StreamedFile {
@@ -35,10 +35,10 @@ impl StreamedFile {
     }
 
     fn open(path: &Path) -> io::Result<Self> {
-        let Opened { file, moved } = if is_stdout(path) {
+        let OpenedFile { file, moved } = if is_stdout(path) {
             // A pipe or a socket can't be opened by name.
             let stdout = io::stdout().as_fd().try_clone_to_owned()?;
-            Opened { file: File::from(stdout), moved: None }
+            OpenedFile { file: File::from(stdout), moved: None }
         } else {
             open_checked(path)?
         };

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::printable::{to_printable, to_printable_line};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::seen::sparkline;
+use super::campaign_progress::sparkline;
 use crate::terminal::output::{self, DrawnBar};
 use crate::terminal::wrap::cut_line;
 

@@ -4,7 +4,7 @@ use model::{Caveat, CaveatCode, Severity};
 
 /// A caveat that was reported.
 #[derive(Debug)]
-pub(super) struct CaveatSeen {
+pub(super) struct ReportedCaveat {
     pub code: CaveatCode,
     /// Number of passes with this caveat.
     pub passes: usize,
@@ -14,11 +14,11 @@ pub(super) struct CaveatSeen {
     pub evidence: String,
 }
 
-impl CaveatSeen {
+impl ReportedCaveat {
     /// Creates the entry for the first pass with a caveat. Evidence already shown by another entry
     /// is replaced by a reference to that entry. The reason why the trial failed is left out,
     /// because it was printed with the trial.
-    pub(super) fn first(caveat: &Caveat, place: String, known: &[Self], failure: &str) -> Self {
+    pub(super) fn new(caveat: &Caveat, place: String, known: &[Self], failure: &str) -> Self {
         let mut parts: Vec<String> = Vec::new();
         let evidence = without_failure(caveat.evidence.trim_end_matches('.'), failure);
         for part in split_evidence(evidence) {
@@ -83,8 +83,8 @@ mod tests {
 
     const WAITED: &str = "workers waited for 8 ms (12 %, at most 10 %; schedstat)";
 
-    fn seen(code: CaveatCode, evidence: &str, known: &[CaveatSeen]) -> CaveatSeen {
-        CaveatSeen::first(&code.because(evidence.to_owned()), "dir stream".to_owned(), known, "")
+    fn seen(code: CaveatCode, evidence: &str, known: &[ReportedCaveat]) -> ReportedCaveat {
+        ReportedCaveat::new(&code.because(evidence.to_owned()), "dir stream".to_owned(), known, "")
     }
 
     #[test]
@@ -104,12 +104,12 @@ mod tests {
         let failure = "app: sh: exit code 7: no such file";
         let evidence = "1 failed ops (1 x program failed): sh: exit code 7: no such file";
         let errors = CaveatCode::Errors.because(evidence.to_owned());
-        let seen = CaveatSeen::first(&errors, "d app".to_owned(), &[], failure);
+        let seen = ReportedCaveat::new(&errors, "d app".to_owned(), &[], failure);
         insta::assert_snapshot!(
             seen.line(),
             @"x errors: 1 failed ops (1 x program failed) (d app)"
         );
-        let other = CaveatSeen::first(&errors, "d app".to_owned(), &[], "app: exit code 8");
+        let other = ReportedCaveat::new(&errors, "d app".to_owned(), &[], "app: exit code 8");
         assert_eq!(other.evidence, evidence);
     }
 

@@ -12,7 +12,7 @@ use report::live::LiveRate;
 use stats::Rate;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::seen::{Ended, Quantiles, Seen, sparkline};
+use super::campaign_progress::{CampaignProgress, FinishedPass, Quantiles, sparkline};
 use crate::terminal::wrap::wrap_line;
 
 /// Minimum and maximum width of the campaign's progress bar.
@@ -33,10 +33,10 @@ pub(super) struct ScreenSize {
 }
 
 /// Returns the lines of a screen.
-pub(super) fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
+pub(super) fn lines(seen: &CampaignProgress, gone: Duration, size: ScreenSize) -> Vec<String> {
     let ScreenSize { columns, rows } = size;
     let mut lines = wrap_line(&campaign_line(seen, gone, columns), columns);
-    lines.extend(wrap_line(&seen.doing(), columns));
+    lines.extend(wrap_line(&seen.describe_work(), columns));
     lines.push(String::new());
     lines.extend(throughput_lines(seen, columns));
     lines.push(String::new());
@@ -56,7 +56,7 @@ pub(super) fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String
 }
 
 /// Describes the campaign's progress and the time left.
-fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
+fn campaign_line(seen: &CampaignProgress, gone: Duration, columns: usize) -> String {
     let number = seen.number();
     let mut text = match seen.most_trials() {
         None => format!("trial {number}"),
@@ -81,8 +81,8 @@ fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
 }
 
 /// Estimates the time left, assuming that all trials take as long as the average so far.
-pub(super) fn time_left(seen: &Seen, gone: Duration) -> String {
-    match left(seen, gone) {
+pub(super) fn time_left(seen: &CampaignProgress, gone: Duration) -> String {
+    match remaining_time(seen, gone) {
         Some(left) if seen.may_end_early => format!("≤{} left", whole_seconds(left)),
         Some(left) => format!("~{} left", whole_seconds(left)),
         None => "? left".to_owned(),
@@ -97,13 +97,13 @@ fn whole_seconds(time: Duration) -> String {
 }
 
 /// Returns the time left; `None` before the first trial has finished.
-fn left(seen: &Seen, gone: Duration) -> Option<Duration> {
+fn remaining_time(seen: &CampaignProgress, gone: Duration) -> Option<Duration> {
     let made = u32::try_from(seen.made).ok().filter(|made| *made > 0)?;
     let ahead = u32::try_from(seen.most_trials()?.saturating_sub(seen.made)).unwrap_or(u32::MAX);
     Some((gone / made).saturating_mul(ahead).max(Duration::from_secs(1)))
 }
 
-fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
+fn throughput_lines(seen: &CampaignProgress, columns: usize) -> Vec<String> {
     let Some(pass) = seen.pass.filter(|_| !seen.rates.is_empty()) else {
         return vec!["throughput    nothing is being measured".to_owned()];
     };
@@ -112,15 +112,15 @@ fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
         highest = highest.max(*rate);
     }
     let other = seen.now.map_or_else(String::new, |rate| Rate::Ops(rate.ops_per_s).to_string());
-    let now = Rate::of_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
-    let highest = Rate::of_pass(pass, highest);
+    let now = Rate::for_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
+    let highest = Rate::for_pass(pass, highest);
     vec![
         format!("throughput    {now:>12}  {other:>12}  highest {highest}"),
         sparkline(seen.rates.iter().copied(), columns),
     ]
 }
 
-fn host_lines(seen: &Seen, columns: usize) -> Vec<String> {
+fn host_lines(seen: &CampaignProgress, columns: usize) -> Vec<String> {
     let mut lines = vec![host_line(["host", "now", "p50", "p99", "max", "CPU", "retransmits"])];
     let Some(last) = &seen.last else {
         for host in seen.hosts.iter().take(HOSTS_MAX) {
@@ -149,7 +149,7 @@ fn host_line([name, now, p50, p99, max, busy, again]: [&str; 7]) -> String {
 }
 
 /// Returns the lines below the table of hosts.
-fn lines_below(last: &Ended) -> Vec<String> {
+fn lines_below(last: &FinishedPass) -> Vec<String> {
     let more = last.hosts.len().saturating_sub(HOSTS_MAX);
     let more = if more > 0 { format!("{more} more hosts; ") } else { String::new() };
     let mut lines = vec![format!("{more}service times, CPU and retransmits: of {}", last.what)];
@@ -158,7 +158,7 @@ fn lines_below(last: &Ended) -> Vec<String> {
 }
 
 /// Formats the current rate of one host, or of all.
-fn current_rate(seen: &Seen, host: &str) -> String {
+fn current_rate(seen: &CampaignProgress, host: &str) -> String {
     let Some(pass) = seen.pass else { return "–".to_owned() };
     let known = seen.hosts.iter().find(|known| known.host == host);
     let rate = match known {
@@ -167,11 +167,11 @@ fn current_rate(seen: &Seen, host: &str) -> String {
         None => None,
     };
     let Some(LiveRate { ops_per_s, bytes_per_s }) = rate else { return "–".to_owned() };
-    Rate::of_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
+    Rate::for_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
 }
 
 /// Lists the caveats with their full text. If space runs out, only the codes are listed.
-fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
+fn caveat_lines(seen: &CampaignProgress, columns: usize, room: usize) -> Vec<String> {
     if seen.caveats.is_empty() {
         return vec!["no caveats so far".to_owned()];
     }
@@ -198,7 +198,7 @@ fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
 }
 
 /// Lists the latest finished trials that fit, latest first.
-fn ended_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
+fn ended_lines(seen: &CampaignProgress, columns: usize, room: usize) -> Vec<String> {
     let mut lines = vec![String::new(), "latest trials".to_owned()];
     for ended in seen.ended.iter().rev() {
         let listed = wrap_line(&format!("  {ended}"), columns);
@@ -244,14 +244,14 @@ mod tests {
     use model::testing::RunBuilder;
     use model::{BackendKind, CaveatCode, IntervalSample, Pass, PassResult, Workload};
 
-    use super::super::caveats::CaveatSeen;
+    use super::super::caveats::ReportedCaveat;
     use super::super::label::Labels;
     use super::*;
 
     const USUAL: ScreenSize = ScreenSize { columns: 100, rows: 24 };
 
-    fn running() -> Seen {
-        let mut seen = Seen::with_total("quick", 8);
+    fn running() -> CampaignProgress {
+        let mut seen = CampaignProgress::with_total("quick", 8);
         seen.position = 2;
         seen.made = 2;
         let spec = RunBuilder::new(Workload::Stream).backend(BackendKind::Nfs);
@@ -259,13 +259,13 @@ mod tests {
         seen.label = Labels::default().label(&spec);
         let mut ended = PassResult::new(Pass::Write);
         ended.window_ns = 1_000_000_000;
-        seen.hear(&Event::PassEnded(&ended));
-        seen.hear(&Event::PassBegun(Pass::Read));
+        seen.handle_event(&Event::PassEnded(&ended));
+        seen.handle_event(&Event::PassBegun(Pass::Read));
         for at in 1..=20 {
             let sample = IntervalSample { at_ns: at * 100_000_000, ops: at, bytes: at * 1_000_000 };
-            seen.hear(&Event::Progress(sample));
+            seen.handle_event(&Event::Progress(sample));
         }
-        seen.caveats.push(CaveatSeen {
+        seen.caveats.push(ReportedCaveat {
             code: CaveatCode::Cached,
             passes: 3,
             place: "dir \u{1b}[2J".to_owned(),
@@ -305,10 +305,12 @@ mod tests {
 
     #[test]
     fn shows_no_estimate_without_data() {
-        let shown = lines(&Seen::with_total("quick", 8), Duration::from_secs(1), USUAL).join("\n");
+        let shown = lines(&CampaignProgress::with_total("quick", 8), Duration::from_secs(1), USUAL)
+            .join("\n");
         assert!(shown.contains("? left") && shown.contains("nothing is being measured"));
         assert!(shown.contains("no caveats so far"));
-        let open = lines(&Seen::with_total("until", 0), Duration::from_secs(1), USUAL).join("\n");
+        let open = lines(&CampaignProgress::with_total("until", 0), Duration::from_secs(1), USUAL)
+            .join("\n");
         assert!(open.contains("until: trial 1, 1 s gone"), "{open}");
     }
 
@@ -354,7 +356,7 @@ mod tests {
 
     #[test]
     fn marks_estimate_as_upper_bound() {
-        let mut seen = Seen::with_total("quick", 182);
+        let mut seen = CampaignProgress::with_total("quick", 182);
         seen.position = 80;
         seen.made = 80;
         seen.may_end_early = true;

@@ -34,7 +34,7 @@ impl Labels {
     ///
     /// A setting that is determined by the work or by another setting, such as the default queue
     /// depth or a number of files, adds nothing to a name.
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn from_plan(plan: &Plan) -> Self {
         let mut names = plan.varying();
         names.retain(|name| !IN_WORK.contains(name));
         let is_of_target = |name: &str| Setting::from_key(name).is_some_and(Setting::is_of_targets);
@@ -149,7 +149,7 @@ mod tests {
              [[workload]]\nkind = \"stream\"\nio_size = [\"128KiB\", \"1MiB\"]\n\
              nfsvers = [\"3\", \"4.1\"]\nqueue_depth = [1, 4]\nworkers = [1, 2]\n",
         );
-        let labels = Labels::of(&plan);
+        let labels = Labels::from_plan(&plan);
         let mut names: Vec<String> =
             plan.runs.iter().map(|run| labels.label(run).with_pass(Pass::Write)).collect();
         // The number of files is determined by the number of workers.
@@ -167,7 +167,7 @@ mod tests {
              [[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"mixed\"\n",
         );
         assert!(plan.varying().contains(&"io_size"));
-        let labels = Labels::of(&plan);
+        let labels = Labels::from_plan(&plan);
         let names: Vec<String> =
             plan.runs.iter().map(|run| labels.label(run).to_string()).collect();
         assert_eq!(names, ["null stream", "null mixed"]);
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(work_label(&spec), "null stream");
         "gluster".clone_into(&mut spec.target_name);
         assert_eq!(work_label(&spec), "gluster null stream");
-        let host = |name: &str| model::Host::here(name);
+        let host = |name: &str| model::Host::local(name);
         let mut lab = model::LabSpec::new(host("server"), host("client"));
         lab.system = Some(Box::default());
         lab.system_settings = vec![("layout".to_owned(), "replica".to_owned())];

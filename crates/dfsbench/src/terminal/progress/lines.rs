@@ -56,7 +56,7 @@ impl Lines {
     }
 
     /// Writes the line for an event.
-    pub(crate) fn hear(&mut self, event: &Event<'_>) {
+    pub(crate) fn handle_event(&mut self, event: &Event<'_>) {
         let line = match event {
             Event::TrialBegun { position, spec } => {
                 self.position = *position;
@@ -241,12 +241,12 @@ mod tests {
         let what = "x".repeat(3000);
         let mut sent = 0;
         while lines.dropped < 5 {
-            lines.hear(&Event::Left(&what));
+            lines.handle_event(&Event::Left(&what));
             sent += 1;
         }
         let read = read_lines(&mut reader, &mut lines);
         assert_eq!(read.len(), 1 + sent - 5, "all except the dropped lines and the first one");
-        lines.hear(&Event::Left("the next"));
+        lines.handle_event(&Event::Left("the next"));
         let read = read_lines(&mut reader, &mut lines);
         assert_eq!((&read[0]["event"], &read[0]["lines"]), (&"lines_dropped".into(), &5.into()));
         assert_eq!((&read[1]["what"], &read[1]["trials"]), (&"the next".into(), &7.into()));

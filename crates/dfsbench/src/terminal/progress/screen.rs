@@ -25,9 +25,9 @@ use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 
+use super::campaign_progress::CampaignProgress;
 use super::frame::{self, ScreenSize};
 use super::lines;
-use super::seen::Seen;
 use crate::exit::Failure;
 use crate::signals::{self, SignalStream};
 use crate::terminal::output::{self, lock_always};
@@ -43,10 +43,10 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const CTRL_C: u8 = 3;
 
 /// Previous settings of the terminal, while it is taken over.
-static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
+static TAKEN: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 
 /// Previous settings of the keyboard; `None` if stdin is not a terminal.
-struct Taken(Option<Termios>);
+struct SavedTerminal(Option<Termios>);
 
 /// A full screen.
 pub(super) struct Screen {
@@ -87,7 +87,7 @@ impl Screen {
     ///
     /// # Errors
     /// If there is no terminal or it can't be set up.
-    pub(super) fn start(seen: Arc<Mutex<Seen>>) -> Result<Self, Failure> {
+    pub(super) fn start(seen: Arc<Mutex<CampaignProgress>>) -> Result<Self, Failure> {
         check(None)?;
         match Self::take(seen) {
             Ok(screen) => Ok(screen),
@@ -102,7 +102,7 @@ impl Screen {
     }
 
     /// Takes over the terminal. If this fails, it may be partly set up.
-    fn take(seen: Arc<Mutex<Seen>>) -> io::Result<Self> {
+    fn take(seen: Arc<Mutex<CampaignProgress>>) -> io::Result<Self> {
         // Signals first: from now on, a second Ctrl-C restores the terminal before the process
         // exits.
         let signals = signals::receive_all()?;
@@ -129,7 +129,7 @@ impl Drop for Screen {
     }
 }
 
-fn lock_terminal() -> MutexGuard<'static, Option<Taken>> {
+fn lock_terminal() -> MutexGuard<'static, Option<SavedTerminal>> {
     lock_always(&TAKEN)
 }
 
@@ -137,7 +137,7 @@ fn lock_terminal() -> MutexGuard<'static, Option<Taken>> {
 fn take_terminal() -> io::Result<()> {
     let stdin = io::stdin();
     let keyboard = if stdin.is_terminal() { Some(tcgetattr(stdin.as_fd())?) } else { None };
-    *lock_terminal() = Some(Taken(keyboard.clone()));
+    *lock_terminal() = Some(SavedTerminal(keyboard.clone()));
     if let Some(mut modes) = keyboard {
         modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         modes.special_codes[SpecialCodeIndex::VMIN] = 0;
@@ -150,7 +150,7 @@ fn take_terminal() -> io::Result<()> {
 /// Restores the terminal and prints the messages that were held back. Does nothing if the terminal
 /// was not taken over.
 fn restore_terminal() {
-    let Some(Taken(keyboard)) = lock_terminal().take() else { return };
+    let Some(SavedTerminal(keyboard)) = lock_terminal().take() else { return };
     let _ = write_terminal(LEAVE);
     if let Some(modes) = keyboard {
         let _ = tcsetattr(io::stdin().as_fd(), OptionalActions::Flush, &modes);
@@ -180,7 +180,7 @@ fn write_terminal(text: &str) -> io::Result<()> {
 }
 
 /// Draws and reads keys until it is stopped.
-fn run_screen(seen: &Mutex<Seen>, mut signals: SignalStream, stop: &AtomicBool) {
+fn run_screen(seen: &Mutex<CampaignProgress>, mut signals: SignalStream, stop: &AtomicBool) {
     let started = Instant::now();
     let mut received = 0;
     while !stop.load(Relaxed) {
@@ -204,7 +204,7 @@ fn run_screen(seen: &Mutex<Seen>, mut signals: SignalStream, stop: &AtomicBool) 
 }
 
 /// Draws the screen. `footer` replaces the help on the last line.
-fn draw_frame(seen: &Mutex<Seen>, gone: Duration, footer: Option<&str>) {
+fn draw_frame(seen: &Mutex<CampaignProgress>, gone: Duration, footer: Option<&str>) {
     let size = screen_size();
     let mut lines = {
         let seen = lock_always(seen);
@@ -231,7 +231,7 @@ fn screen_size() -> ScreenSize {
 fn wait_for_input(signals: &UnixStream) -> bool {
     let stdin = io::stdin();
     let mut ends = vec![PollFd::new(signals, PollFlags::IN)];
-    if matches!(*lock_terminal(), Some(Taken(Some(_)))) {
+    if matches!(*lock_terminal(), Some(SavedTerminal(Some(_)))) {
         ends.push(PollFd::new(&stdin, PollFlags::IN));
     }
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK_NS };

@@ -58,7 +58,7 @@ impl Stream {
             match options.open(path) {
                 Ok(file) => {
                     let is_paced = !file.metadata()?.is_file();
-                    return Ok(Self::of(Some(file), is_paced));
+                    return Ok(Self::from_file(Some(file), is_paced));
                 }
                 Err(error) if is_unread_fifo(&error, path) => wait_a_tick(),
                 Err(error) => return Err(error),
@@ -71,10 +71,10 @@ impl Stream {
     pub(super) fn stderr() -> Self {
         let is_file = rustix::fs::fstat(io::stderr())
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile);
-        Self::of(None, !is_file)
+        Self::from_file(None, !is_file)
     }
 
-    fn of(file: Option<File>, is_paced: bool) -> Self {
+    fn from_file(file: Option<File>, is_paced: bool) -> Self {
         Self { file, is_paced, held: VecDeque::new(), held_bytes: 0, begun_bytes: 0 }
     }
 
@@ -138,7 +138,7 @@ impl Stream {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
                     // The other held lines can't be written either.
-                    *self = Self::of(self.file.take(), self.is_paced);
+                    *self = Self::from_file(self.file.take(), self.is_paced);
                     return Err(error);
                 }
             }

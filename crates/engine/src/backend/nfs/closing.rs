@@ -8,21 +8,21 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use model::{Completion, Outcome};
 
-use super::set::Common;
+use super::set::WorkerState;
 use super::transfers::Transfers;
-use crate::backend::{Backend, Lost, NO_LIMIT};
+use crate::backend::{Backend, LostTarget, NO_LIMIT};
 
 /// A backend whose first connection can close files.
 pub(super) trait Closing: Backend {
     /// Returns that connection's ops and the shared state.
-    fn first(&mut self) -> (&mut Transfers, &mut Common);
+    fn first(&mut self) -> (&mut Transfers, &mut WorkerState);
 
     /// Starts the calls of accepted ops.
     fn start_calls(&mut self);
 }
 
 /// Commits and closes every file of the set.
-pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Result<(), Lost> {
+pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Result<(), LostTarget> {
     let (_, common) = backend.first();
     let count = common.set.files.len();
     let commits = common.uncommitted.is_some();
@@ -43,7 +43,7 @@ pub(super) fn close_files(backend: &mut impl Closing, stop: &AtomicBool) -> Resu
     closed
 }
 
-type Accept = fn(&mut Transfers, u32, &Common) -> bool;
+type Accept = fn(&mut Transfers, u32, &WorkerState) -> bool;
 
 /// Does something with each file, with as many in parallel as there is room for.
 fn for_each_file(
@@ -52,7 +52,7 @@ fn for_each_file(
     accept: Accept,
     stop: &AtomicBool,
     ended: &mut Vec<Completion>,
-) -> Result<(), Lost> {
+) -> Result<(), LostTarget> {
     let mut next = 0;
     loop {
         let (transfers, common) = backend.first();
@@ -63,14 +63,14 @@ fn for_each_file(
             return Ok(());
         }
         if stop.load(Relaxed) {
-            return Err(Lost("interrupted while closing files".to_owned()));
+            return Err(LostTarget("interrupted while closing files".to_owned()));
         }
         backend.start_calls();
         backend.reap(1, NO_LIMIT, ended)?;
         for completion in ended.drain(..) {
             if let Outcome::Failed(error) = completion.outcome {
                 let hint = "(hint: data written to it may be lost)";
-                return Err(Lost(format!("a file could not be closed: {error} {hint}")));
+                return Err(LostTarget(format!("a file could not be closed: {error} {hint}")));
             }
         }
     }

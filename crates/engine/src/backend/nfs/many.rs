@@ -14,13 +14,13 @@ use nfs_client::{Connection, Scratch};
 use rustix::io::Errno;
 
 use super::closing::{self, Closing};
-use super::set::{Common, NfsFiles};
+use super::set::{NfsFiles, WorkerState};
 use super::transfers::{Opens, Transfers};
 use super::{depth_on, tally_of};
-use crate::backend::{Backend, Lost, Tally, wait_time};
+use crate::backend::{Backend, BackendCounts, LostTarget, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
-use crate::sockets::{Sockets, Watched};
+use crate::sockets::{Sockets, WatchedSocket};
 
 /// A backend that executes ops as the calls of many clients.
 pub struct Many {
@@ -32,7 +32,7 @@ pub struct Many {
     to_drive: Vec<u32>,
     scratch: Scratch,
     clock: Arc<dyn Clock>,
-    common: Common,
+    common: WorkerState,
     ticked_ns: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct Many {
 struct Entry {
     connection: Connection,
     transfers: Transfers,
-    watched: Watched,
+    watched: WatchedSocket,
     /// It is in `to_drive`.
     is_queued: bool,
 }
@@ -69,7 +69,7 @@ impl Many {
             entries.push(Entry {
                 transfers: Transfers::new(depth, connection.free_slots(), opens),
                 connection,
-                watched: Watched::default(),
+                watched: WatchedSocket::default(),
                 is_queued: false,
             });
         }
@@ -80,7 +80,7 @@ impl Many {
             to_drive: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
-            common: Common::new(set),
+            common: WorkerState::new(set),
             ticked_ns: 0,
         };
         for number in 0..count {
@@ -96,12 +96,12 @@ impl Many {
     }
 
     /// Starts and sends an entry's pending calls and collects its completed ops.
-    fn drive_entry(&mut self, number: usize, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn drive_entry(&mut self, number: usize, out: &mut Vec<Completion>) -> Result<(), LostTarget> {
         let clock = &self.clock;
         let Entry { connection, transfers, is_queued, .. } = &mut self.entries[number];
         *is_queued = false;
-        transfers.pump(connection, clock.now_ns(), &mut self.common);
-        connection.flush(&|| clock.now_ns()).map_err(|error| Lost(error.to_string()))?;
+        transfers.start_calls(connection, clock.now_ns(), &mut self.common);
+        connection.flush(&|| clock.now_ns()).map_err(|error| LostTarget(error.to_string()))?;
         let before = out.len();
         transfers.drain_into(out);
         self.common.set.clients.record_ended(number, &out[before..]);
@@ -109,22 +109,22 @@ impl Many {
         for _ in before..out.len() {
             self.tickets.push_back(number as u32);
         }
-        self.register_events(number).map_err(|errno| Lost(format!("epoll: {errno}")))
+        self.register_events(number).map_err(|errno| LostTarget(format!("epoll: {errno}")))
     }
 
     /// Receives whatever has arrived on an entry's socket.
-    fn receive_replies(&mut self, number: usize) -> Result<(), Lost> {
+    fn receive_replies(&mut self, number: usize) -> Result<(), LostTarget> {
         let Self { entries, scratch, clock, common, .. } = self;
         let Entry { connection, transfers, .. } = &mut entries[number];
         let mut end_call = |event: &Ended<'_>| transfers.end_call(event, common);
         match connection.receive(scratch, &|| clock.now_ns(), &mut end_call) {
             Ok(_) => Ok(()),
-            Err(error) => Err(Lost(error.to_string())),
+            Err(error) => Err(LostTarget(error.to_string())),
         }
     }
 
     /// Drives the entries that got ops.
-    fn drive_queued(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn drive_queued(&mut self, out: &mut Vec<Completion>) -> Result<(), LostTarget> {
         while let Some(number) = self.to_drive.pop() {
             self.drive_entry(number as usize, out)?;
         }
@@ -132,7 +132,7 @@ impl Many {
     }
 
     /// Checks all timers. Does so only once per tick, since it visits all entries.
-    fn check_timers(&mut self, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn check_timers(&mut self, out: &mut Vec<Completion>) -> Result<(), LostTarget> {
         let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.ticked_ns) < TICK.as_nanos() as u64 {
             return Ok(());
@@ -146,13 +146,13 @@ impl Many {
             let has_expired = timer_ns <= now_ns;
             if has_expired {
                 let handled = connection.handle_timeout(&|| clock.now_ns());
-                handled.map_err(|error| Lost(error.to_string()))?;
+                handled.map_err(|error| LostTarget(error.to_string()))?;
                 self.receive_replies(number)?;
             }
             // A server that doesn't answer within the timeout is gone.
             let entry = &self.entries[number];
             let checked = entry.connection.check_timeout(now_ns, timeout_ns);
-            checked.map_err(|error| Lost(error.to_string()))?;
+            checked.map_err(|error| LostTarget(error.to_string()))?;
             // No event will wake up calls that found no free slot, or that wait for another client
             // to rewrite lost data. So drive them here.
             if has_expired || entry.transfers.is_waiting() {
@@ -163,9 +163,9 @@ impl Many {
     }
 
     /// Waits until a socket is ready, at most until `until_ns`.
-    fn wait_ready(&mut self, until_ns: u64) -> Result<(), Lost> {
+    fn wait_ready(&mut self, until_ns: u64) -> Result<(), LostTarget> {
         let wait = wait_time(self.clock.as_ref(), until_ns);
-        self.sockets.wait(wait).map_err(|errno| Lost(format!("epoll: {errno}")))
+        self.sockets.wait(wait).map_err(|errno| LostTarget(format!("epoll: {errno}")))
     }
 
     /// Queues an entry that has something to start.
@@ -205,7 +205,12 @@ impl Backend for Many {
         accepted
     }
 
-    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let wanted = out.len() + min;
         self.drive_queued(out)?;
         let mut rounds = 0;
@@ -230,7 +235,7 @@ impl Backend for Many {
         Ok(())
     }
 
-    fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
+    fn close(&mut self, stop: &AtomicBool) -> Result<(), LostTarget> {
         closing::close_files(self, stop)
     }
 
@@ -242,7 +247,7 @@ impl Backend for Many {
         }
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> BackendCounts {
         tally_of(self.entries.iter().map(|entry| &entry.connection), &self.common)
     }
 
@@ -252,7 +257,7 @@ impl Backend for Many {
 }
 
 impl Closing for Many {
-    fn first(&mut self) -> (&mut Transfers, &mut Common) {
+    fn first(&mut self) -> (&mut Transfers, &mut WorkerState) {
         (&mut self.entries[0].transfers, &mut self.common)
     }
 

@@ -1,6 +1,6 @@
 //! State shared by all clients of a worker: the files, and unstable data that a server may lose.
 //!
-//! [`Common`] is the only place for current file handles: a reopened file is replaced here for
+//! [`WorkerState`] is the only place for current file handles: a reopened file is replaced here for
 //! every op that follows.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Grid, Piece, Uncommitted};
 use crate::backend::calls::CallCounts;
-use crate::backend::{BadReply, Lost, ShortTransfers};
+use crate::backend::{BadReply, LostTarget, ShortTransfers};
 use crate::clients::ClientRecords;
 use crate::limits::REWRITE_ROUNDS_MAX;
 
@@ -92,7 +92,7 @@ impl NfsFiles {
 }
 
 /// State shared by all clients of a worker; see the module.
-pub(super) struct Common {
+pub(super) struct WorkerState {
     pub(super) set: NfsFiles,
     /// Calls started so far.
     pub(super) calls: CallCounts,
@@ -120,7 +120,7 @@ pub(super) struct Common {
     pub(super) bad_reply: Option<BadReply>,
 }
 
-impl Common {
+impl WorkerState {
     pub(super) fn new(mut set: NfsFiles) -> Self {
         let unstable = set.stable == StableHow::Unstable && set.version != ProtocolVersion::V2;
         // Version 2 has no unstable WRITE: the server replies once data is on storage.
@@ -151,7 +151,7 @@ impl Common {
     pub(super) fn needs_commit(&self, number: u32) -> bool {
         match &self.uncommitted {
             // Files found by name aren't tracked, so assume that they need one.
-            Some(data) => self.known(number).is_none() || data.is_dirty(self.index(number)),
+            Some(data) => self.open_file(number).is_none() || data.is_dirty(self.index(number)),
             None => false,
         }
     }
@@ -163,9 +163,9 @@ impl Common {
 
     /// Fails because the server changes its verifier so often that rewriting leads nowhere.
     #[cold]
-    pub(super) fn give_up_rewriting(&self) -> Result<(), Lost> {
+    pub(super) fn give_up_rewriting(&self) -> Result<(), LostTarget> {
         let rewritten = Size(self.rewritten_bytes);
-        Err(Lost(format!(
+        Err(LostTarget(format!(
             "the server keeps changing its write verifier: after rewriting {rewritten} in more \
              than {REWRITE_ROUNDS_MAX} rounds, none of it is committed (hint: the server keeps \
              restarting or losing data; stable = \"file_sync\" does not need COMMIT)"
@@ -195,7 +195,7 @@ impl Common {
     }
 
     /// Returns the file with this number, if it is open here.
-    pub(super) fn known(&self, number: u32) -> Option<&File> {
+    pub(super) fn open_file(&self, number: u32) -> Option<&File> {
         if number % self.set.stride != self.set.first % self.set.stride {
             return None;
         }

@@ -22,11 +22,11 @@ use nfs_client::proto::client::{Event, File, OpenAccess, Operation};
 use nfs_client::proto::status::Status;
 use workload::Name;
 
-use super::set::Common;
+use super::set::WorkerState;
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
 use calls::NotStarted;
-use judge::{Judged, is_delegation_lost, is_state_lost, judge, opened_file};
+use judge::{CallResult, is_delegation_lost, is_state_lost, judge, opened_file};
 pub(super) use steps::Stage;
 
 /// Tag of the call that reopens a file: our largest tag, far above those of transfers.
@@ -63,7 +63,7 @@ pub(super) struct Transfers {
 
 /// Whether an op reads a file under a delegation, without an open of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Delegated {
+enum DelegationUse {
     /// It has found, or will find, the file by other means.
     No,
     /// It relies on a delegation.
@@ -81,7 +81,7 @@ struct OpSlot {
     object: Option<File>,
     /// The op has opened it and must close it.
     is_open: bool,
-    delegated: Delegated,
+    delegated: DelegationUse,
     /// Bytes for which calls of this stage were started.
     started_bytes: u32,
     calls: u32,
@@ -121,7 +121,7 @@ impl OpSlot {
             stage,
             object: None,
             is_open: false,
-            delegated: Delegated::No,
+            delegated: DelegationUse::No,
             started_bytes: 0,
             calls: 0,
             commits: 0,
@@ -164,7 +164,7 @@ impl Transfers {
     }
 
     /// Accepts as many ops as there is room for.
-    pub(super) fn accept(&mut self, batch: &[Op], sent_ns: u64, common: &Common) -> usize {
+    pub(super) fn accept(&mut self, batch: &[Op], sent_ns: u64, common: &WorkerState) -> usize {
         let accepted = batch.len().min(self.free_ops.len());
         for op in &batch[..accepted] {
             let slot = self.free_ops.pop().expect("no more ops are accepted than slots are free");
@@ -175,15 +175,15 @@ impl Transfers {
     }
 
     /// Accepts an op that commits a file of the set. Returns true if there was room for it.
-    pub(super) fn accept_sync(&mut self, number: u32, common: &Common) -> bool {
+    pub(super) fn accept_sync(&mut self, number: u32, common: &WorkerState) -> bool {
         self.accept(&[steps::sync_of(number)], 0, common) == 1
     }
 
     /// Accepts an op that closes a file of the set. Returns true if there was room for it.
-    pub(super) fn accept_close(&mut self, number: u32, common: &Common) -> bool {
+    pub(super) fn accept_close(&mut self, number: u32, common: &WorkerState) -> bool {
         let Some(slot) = self.free_ops.pop() else { return false };
         let mut state = OpSlot::new(steps::sync_of(number), 0, Stage::Close);
-        state.object = common.known(number).copied();
+        state.object = common.open_file(number).copied();
         self.ops[slot as usize] = state;
         self.waiting.push_back(slot);
         true
@@ -195,7 +195,12 @@ impl Transfers {
     }
 
     /// Starts calls while there are any to start and slots for them.
-    pub(super) fn pump(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
+    pub(super) fn start_calls(
+        &mut self,
+        link: &mut Connection,
+        now_ns: u64,
+        common: &mut WorkerState,
+    ) {
         self.reopen_file(link, now_ns, common);
         // The order matters: first the rest of ops that have begun, then what a server has lost,
         // and new ops last. So an op that has begun never waits for one that hasn't.
@@ -263,16 +268,16 @@ impl Transfers {
     /// Lets an op that reads a delegated file start with its data, without calling the server.
     /// Kernels do the same.
     #[inline]
-    fn use_delegation(&mut self, slot: u32, link: &mut Connection, common: &mut Common) {
+    fn use_delegation(&mut self, slot: u32, link: &mut Connection, common: &mut WorkerState) {
         let state = &mut self.ops[slot as usize];
         if state.stage != Stage::Find || state.op.kind != OpKind::ReadFile {
             return;
         }
         let dir = common.place(state.op.file);
         let name = Name::file(state.op.file);
-        if state.delegated == Delegated::Lost {
+        if state.delegated == DelegationUse::Lost {
             link.give_up_delegation(dir, name.as_bytes());
-            state.delegated = Delegated::No;
+            state.delegated = DelegationUse::No;
             return;
         }
         // For a file without data, open and close are all there is, so keep them.
@@ -281,13 +286,13 @@ impl Transfers {
         {
             state.object = Some(file);
             state.stage = Stage::Read;
-            state.delegated = Delegated::Yes;
+            state.delegated = DelegationUse::Yes;
             common.delegated_opens += 1;
         }
     }
 
     /// Handles the completion of a call.
-    pub(super) fn end_call(&mut self, event: &Event<'_>, common: &mut Common) {
+    pub(super) fn end_call(&mut self, event: &Event<'_>, common: &mut WorkerState) {
         let tag = event.tag;
         if tag == REOPEN {
             return self.end_reopen(event, common);
@@ -306,19 +311,19 @@ impl Transfers {
             return self.parked.push(tag);
         }
         if let Some(slot) = transfer.op
-            && self.ops[slot as usize].delegated != Delegated::No
+            && self.ops[slot as usize].delegated != DelegationUse::No
             && is_delegation_lost(event)
         {
             // Several calls of the same op may notice this.
             let delegated = &mut self.ops[slot as usize].delegated;
-            common.delegated_opens -= u64::from(*delegated == Delegated::Yes);
-            *delegated = Delegated::Lost;
-            return self.end_transfer(tag, Ok(Judged::Moved(0)), event.done_ns, common);
+            common.delegated_opens -= u64::from(*delegated == DelegationUse::Yes);
+            *delegated = DelegationUse::Lost;
+            return self.end_transfer(tag, Ok(CallResult::Moved(0)), event.done_ns, common);
         }
         match judge(event, &transfer, common) {
             // RFC 1813, 3.3.6 and 3.3.7: a server may transfer less than requested. The client
             // continues from there, and the op completes when everything has been transferred.
-            Ok(Judged::Moved(moved)) if moved < transfer.len => {
+            Ok(CallResult::Moved(moved)) if moved < transfer.len => {
                 if transfer.stage == Stage::Write {
                     common.resent_bytes += u64::from(transfer.len - moved);
                 }
@@ -345,9 +350,9 @@ impl Transfers {
     fn end_transfer(
         &mut self,
         tag: u32,
-        judged: Result<Judged, OpError>,
+        judged: Result<CallResult, OpError>,
         done_ns: u64,
-        common: &mut Common,
+        common: &mut WorkerState,
     ) {
         self.free.push(tag);
         let Some(slot) = self.table[tag as usize].op else {
@@ -359,14 +364,14 @@ impl Transfers {
         state.calls -= 1;
         match judged {
             // The verifier of the COMMIT differs from that of the WRITEs, so the server has
-            // restarted in between. Rewrite what it lost first (`pump` holds commits back until
-            // then) and repeat the COMMIT, a limited number of times.
-            Ok(Judged::Unsafe) if state.commits < COMMITS_MAX && common.can_rewrite() => {
+            // restarted in between. Rewrite what it lost first (`start_calls` holds commits back
+            // until then) and repeat the COMMIT, a limited number of times.
+            Ok(CallResult::Unsafe) if state.commits < COMMITS_MAX && common.can_rewrite() => {
                 state.commits += 1;
                 return self.waiting.push_front(slot);
             }
-            Ok(Judged::Unsafe) => state.error = Some(OpError::VERIFIER),
-            Ok(Judged::Created(file)) => {
+            Ok(CallResult::Unsafe) => state.error = Some(OpError::VERIFIER),
+            Ok(CallResult::Created(file)) => {
                 state.object = file;
                 state.is_open = file.is_some() && steps::opens(&state.op, common);
                 if file.is_none() && steps::needs_object(&state.op) {
@@ -374,7 +379,7 @@ impl Transfers {
                     state.error = Some(OpError(Status::NotSupp.number()));
                 }
             }
-            Ok(Judged::Moved(_)) => {}
+            Ok(CallResult::Moved(_)) => {}
             Err(error) => state.error = state.error.or(Some(error)),
         }
         self.advance_op(slot, done_ns);
@@ -383,7 +388,7 @@ impl Transfers {
     /// Advances an op whose calls have completed: either it is done, or its next stage begins.
     fn advance_op(&mut self, slot: u32, done_ns: u64) {
         let state = &mut self.ops[slot as usize];
-        let is_lost = state.delegated == Delegated::Lost;
+        let is_lost = state.delegated == DelegationUse::Lost;
         if state.calls > 0 || !(state.is_started() || state.error.is_some() || is_lost) {
             return;
         }
@@ -422,7 +427,7 @@ impl Transfers {
     }
 
     /// Reopens the file of the first transfer that waits for it.
-    fn reopen_file(&mut self, link: &mut Connection, now_ns: u64, common: &mut Common) {
+    fn reopen_file(&mut self, link: &mut Connection, now_ns: u64, common: &mut WorkerState) {
         let Some(&tag) = self.parked.first() else { return };
         // One file at a time. All transfers waiting for this file continue after the same OPEN.
         if self.reopening.is_some() || link.free_slots() == 0 {
@@ -446,7 +451,7 @@ impl Transfers {
     }
 
     /// Continues the transfers waiting for their file, or lets them fail.
-    fn end_reopen(&mut self, event: &Event<'_>, common: &mut Common) {
+    fn end_reopen(&mut self, event: &Event<'_>, common: &mut WorkerState) {
         let Some(number) = self.reopening.take() else { return };
         let opened = opened_file(event);
         if let Ok(file) = opened {
@@ -461,7 +466,7 @@ impl Transfers {
         number: u32,
         opened: Result<(), OpError>,
         done_ns: u64,
-        common: &mut Common,
+        common: &mut WorkerState,
     ) {
         let mut index = 0;
         while let Some(&tag) = self.parked.get(index) {

@@ -40,13 +40,13 @@ enum Extents {
 
 impl Grid {
     /// Creates a grid of files of equal size.
-    pub const fn even(files: usize, file_bytes: u64, block_bytes: u32) -> Self {
+    pub const fn with_equal_files(files: usize, file_bytes: u64, block_bytes: u32) -> Self {
         let block_bytes = if block_bytes == 0 { 1 } else { block_bytes };
         Self { block_bytes, piece_bytes: block_bytes, files: Extents::Even(files, file_bytes) }
     }
 
     /// Creates a grid of files that are written up to the given ends, in pieces of several blocks.
-    pub(crate) fn of_ends(
+    pub(crate) fn from_ends(
         ends: impl Iterator<Item = u64>,
         block_bytes: u32,
         piece_bytes: u32,
@@ -162,7 +162,7 @@ impl Uncommitted {
 
     /// Tracks only the verifier for the given number of files, not where data was written.
     pub(super) fn without_blocks(files: usize) -> Self {
-        Self::new(Grid::even(files, 0, 1))
+        Self::new(Grid::with_equal_files(files, 0, 1))
     }
 
     /// Returns true if a file has data that the server may lose until it is committed.
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn rewrites_data_of_earlier_verifier() {
-        let mut uncommitted = Uncommitted::new(Grid::even(2, 250, 100));
+        let mut uncommitted = Uncommitted::new(Grid::with_equal_files(2, 250, 100));
         uncommitted.note_written(0, 0, 10, FIRST);
         uncommitted.note_written(1, 200, 10, FIRST);
         assert!(!uncommitted.has_lost());
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn commits_only_file_of_same_verifier() {
-        let mut uncommitted = Uncommitted::new(Grid::even(2, 200, 100));
+        let mut uncommitted = Uncommitted::new(Grid::with_equal_files(2, 200, 100));
         uncommitted.note_written(0, 100, 10, FIRST);
         uncommitted.note_written(1, 100, 10, FIRST);
         assert!(uncommitted.note_committed(0, FIRST));
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn rewrites_files_in_whole_runs() {
         let ends = [300, 0, 1000, 100];
-        let mut uncommitted = Uncommitted::new(Grid::of_ends(ends.into_iter(), 100, 400));
+        let mut uncommitted = Uncommitted::new(Grid::from_ends(ends.into_iter(), 100, 400));
         uncommitted.note_written(0, 100, 200, FIRST);
         uncommitted.note_written(2, 0, 600, FIRST);
         uncommitted.note_written(2, 900, 100, FIRST);
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn gives_up_ever_changing_verifier() {
         let verifier = |number: u64| Verifier(number.to_be_bytes());
-        let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
+        let mut uncommitted = Uncommitted::new(Grid::with_equal_files(1, 400, 100));
         (0..4).for_each(|block| uncommitted.note_written(0, block * 100, 100, verifier(0)));
         for round in 1..=4 {
             assert!(!uncommitted.note_committed(0, verifier(round)));
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn tolerates_new_data_during_rewrite() {
-        let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
+        let mut uncommitted = Uncommitted::new(Grid::with_equal_files(1, 400, 100));
         (0..3).for_each(|block| uncommitted.note_written(0, block * 100, 100, FIRST));
         // Acknowledged under the new verifier, since it was in flight when the server restarted.
         uncommitted.note_written(0, 300, 100, SECOND);
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn many_blocks_come_back_once_each() {
-        let mut uncommitted = Uncommitted::new(Grid::even(3, 64 * 300, 64));
+        let mut uncommitted = Uncommitted::new(Grid::with_equal_files(3, 64 * 300, 64));
         for file in 0..3 {
             (0..300)
                 .step_by(7)

@@ -25,7 +25,7 @@ struct AbsolutePath {
 }
 
 impl AbsolutePath {
-    fn of_file(set: &Files, number: u32) -> Self {
+    fn from_file(set: &Files, number: u32) -> Self {
         let descriptor = DecInt::from_fd(set.root(number));
         let path = set.path(Sort::File, number);
         let mut absolute =
@@ -45,13 +45,13 @@ impl AbsolutePath {
 
 /// Sets the attribute of a file.
 pub(super) fn set_xattr(set: &Files, op: &Op) -> Result<(), OpError> {
-    let path = AbsolutePath::of_file(set, op.file);
+    let path = AbsolutePath::from_file(set, op.file);
     retry(|| setxattr(path.as_c_str(), XATTR_NAME_OF_LINUX, &XATTR_VALUE, XattrFlags::empty()))
 }
 
 /// Reads the attribute of a file and checks its length.
 pub(super) fn get_xattr(set: &Files, op: &Op) -> Result<(), OpError> {
-    let path = AbsolutePath::of_file(set, op.file);
+    let path = AbsolutePath::from_file(set, op.file);
     let mut value = [0; XATTR_VALUE.len()];
     let len = retry(|| getxattr(path.as_c_str(), XATTR_NAME_OF_LINUX, &mut value))?;
     if len == XATTR_VALUE.len() { Ok(()) } else { Err(OpError::SHORT) }

@@ -11,7 +11,7 @@ use workload::names::Sort;
 use workload::{FileSet, Name};
 
 use super::super::fixtures::Fixtures;
-use super::super::marked::empty_directory;
+use super::super::marked_directories::empty_directory;
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::{DirectoryAccess, io_error};
 use crate::limits::PREPARE_IO;

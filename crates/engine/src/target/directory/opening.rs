@@ -15,7 +15,7 @@ use workload::FileSet;
 use workload::names::Sort;
 
 use super::super::access::WorkerPass;
-use super::super::{Opened, TargetError, largest_op, opened_files};
+use super::super::{OpenedBackend, TargetError, largest_op, opened_files};
 use super::{DirectoryAccess, io_error};
 use crate::backend::files::{Files, Handles};
 use crate::backend::mapping::Mapping;
@@ -31,7 +31,7 @@ pub(super) fn raise_descriptors() {
 }
 
 impl DirectoryAccess {
-    pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         let WorkerPass { spec, pass, config, .. } = work;
         let clock = Arc::clone(&config.clock);
         let queue_depth = spec.queue_depth as usize;
@@ -45,7 +45,12 @@ impl DirectoryAccess {
                 Ok(uring) => {
                     caveats.extend(calls_instead(pass));
                     let backend = Box::new(uring);
-                    return Ok(Opened { backend, caveats, kernel_counts: false, queue_depth });
+                    return Ok(OpenedBackend {
+                        backend,
+                        caveats,
+                        kernel_counts: false,
+                        queue_depth,
+                    });
                 }
                 Err(error) => {
                     let reason = format!("io_uring_setup: {error}; posix calls were used instead");
@@ -58,13 +63,13 @@ impl DirectoryAccess {
             caveats.extend(check_queue_depth(spec.queue_depth));
         }
         let backend = Box::new(Posix::new(set, clock));
-        Ok(Opened { backend, caveats, kernel_counts, queue_depth })
+        Ok(OpenedBackend { backend, caveats, kernel_counts, queue_depth })
     }
 
     fn open_files(&self, work: WorkerPass<'_>) -> Result<Files, TargetError> {
         let WorkerPass { spec, pass, worker, config } = work;
         let (first, stride) = opened_files(spec, pass, worker);
-        let set = FileSet::of(spec, config.seed);
+        let set = FileSet::new(spec, config.seed);
         let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };
         let numbers = numbers.step_by(stride as usize);
         let files = if pass == Pass::OpMix {

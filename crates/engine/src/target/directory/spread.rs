@@ -35,7 +35,7 @@ static USED_GROUPS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 /// Creates a directory, away from others if the file system needs that.
 pub(super) fn create_directory(target: &Path, name: &str) -> Result<()> {
-    let is_ext4 = FileSystemType::of_path(target) == FileSystemType::Ext4;
+    let is_ext4 = FileSystemType::from_path(target) == FileSystemType::Ext4;
     if is_ext4 && create_apart(target, name).is_ok() {
         return Ok(());
     }
@@ -125,7 +125,7 @@ mod tests {
         let inodes: BTreeSet<u64> =
             (0..8).map(|trial| inode_after(folder.path(), &format!("trial-{trial}"))).collect();
         let is_large = rustix::fs::statvfs(folder.path()).unwrap().f_files >= INODES_MIN;
-        let kind = FileSystemType::of_path(folder.path());
+        let kind = FileSystemType::from_path(folder.path());
         if kind == FileSystemType::Ext4 && is_large {
             // Created the usual way, they would all reuse the first one's inode.
             let apart = inodes.last().unwrap() - inodes.first().unwrap();

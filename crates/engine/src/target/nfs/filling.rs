@@ -36,7 +36,7 @@ impl NfsAccess {
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
-        let places = Places::of(spec);
+        let places = Places::new(spec);
         if self.places().is_empty() {
             self.set_places(self.make_places(&places, spec, config)?);
         }

@@ -21,7 +21,9 @@ use workload::{FileSet, Name, Places};
 
 use super::super::access::WorkerPass;
 use super::super::job_timer::Job;
-use super::super::{Opened, TargetConfig, TargetError, check_stop, largest_op, opened_files};
+use super::super::{
+    OpenedBackend, TargetConfig, TargetError, check_stop, largest_op, opened_files,
+};
 use super::filling::make_file;
 use super::{NfsAccess, SharedFiles, mount_error};
 use crate::backend::Backend;
@@ -31,7 +33,7 @@ use crate::clock::Clock;
 use crate::limits::UNCOMMITTED_BITS_MAX;
 
 impl NfsAccess {
-    pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         let WorkerPass { spec, pass, worker, config } = work;
         self.timer.begin(Job::SetUp);
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
@@ -75,7 +77,7 @@ impl NfsAccess {
         let mut caveats = Vec::new();
         caveats.extend(replaced);
         caveats.extend(limited);
-        Ok(Opened { backend, caveats, kernel_counts: false, queue_depth })
+        Ok(OpenedBackend { backend, caveats, kernel_counts: false, queue_depth })
     }
 
     /// Creates the set of files for a worker's pass. Which connections it uses is decided later.
@@ -95,7 +97,7 @@ impl NfsAccess {
         Ok(NfsFiles {
             version: mount.version(),
             directory: self.work,
-            places: Arc::new(Places::of(spec)),
+            places: Arc::new(Places::new(spec)),
             place_files: self.places(),
             links,
             plus_listing,
@@ -143,8 +145,8 @@ impl NfsAccess {
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
         }
-        let set = FileSet::of(spec, config.seed);
-        let places = Places::of(spec);
+        let set = FileSet::new(spec, config.seed);
+        let places = Places::new(spec);
         let files = self.open_files(spec, Pass::OpMix, 0..set.files(), config)?;
         let mut links = Vec::with_capacity(set.links() as usize);
         for number in 0..set.links() {
@@ -166,8 +168,8 @@ impl NfsAccess {
         numbers: impl Iterator<Item = u32>,
         config: &TargetConfig,
     ) -> Result<Vec<File>, TargetError> {
-        let set = FileSet::of(spec, config.seed);
-        let places = Places::of(spec);
+        let set = FileSet::new(spec, config.seed);
+        let places = Places::new(spec);
         let client_uids = spec.nfs().client_uids;
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
@@ -306,14 +308,14 @@ fn slots_limited(
 /// track.
 fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
     if pass != Pass::OpMix {
-        return Some(Grid::even(files, spec.file_size_bytes, spec.io_size_bytes));
+        return Some(Grid::with_equal_files(files, spec.file_size_bytes, spec.io_size_bytes));
     }
-    let set = OpMixSet::of(spec);
+    let set = OpMixSet::new(spec);
     // Sizes are multiples of 1 KiB, and requests start at multiples of `io_size` or at a file's
     // end.
     let unit = 1 << spec.io_size_bytes.trailing_zeros().min(10);
     let ends = (0..set.files()).map(|file| set.written_end(file));
-    let grid = Grid::of_ends(ends, unit, spec.io_size_bytes);
+    let grid = Grid::from_ends(ends, unit, spec.io_size_bytes);
     if grid.blocks() > UNCOMMITTED_BITS_MAX { None } else { Some(grid) }
 }
 
@@ -364,7 +366,7 @@ pub(in crate::target) const fn stable_how(durability: Durability, stable: Stable
 /// Returns true if an op mix contains a kind of op.
 fn is_in_mix(mix: &OpMix, kind: OpKind) -> bool {
     if mix.shares.is_empty() {
-        let named = Profile::named(&mix.name);
+        let named = Profile::find(&mix.name);
         return named.is_some_and(|profile| profile.shares.iter().any(|(known, _)| *known == kind));
     }
     mix.shares.iter().any(|(known, share)| *known == kind && *share > 0)

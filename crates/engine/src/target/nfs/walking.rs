@@ -169,9 +169,9 @@ impl Walk<'_> {
         self.path.push(directory);
         let mut names = self.list(directory)?;
         names.retain(|name| !(is_top && is_mark(name.as_bytes())));
-        removal.note_found(names.len() as u64);
+        removal.record_found(names.len() as u64);
         if is_top && !names.iter().any(|name| Sort::is_directory(name.as_bytes())) {
-            removal.note_all_left(names.len() as u64);
+            removal.record_left(names.len() as u64);
         }
         for name in names {
             self.remove_entry(directory, &name, removal)?;

@@ -29,7 +29,7 @@ pub struct Host {
 
 impl Host {
     /// Returns this host under the given name.
-    pub fn here(name: impl Into<String>) -> Self {
+    pub fn local(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             ssh: None,
@@ -46,7 +46,7 @@ impl Host {
     }
 
     /// Returns the address or name by which other hosts reach it, or `None` if the plan has none.
-    pub fn reached_at(&self) -> Option<&str> {
+    pub fn reachable_address(&self) -> Option<&str> {
         let ssh = || self.ssh.as_deref().map(|ssh| ssh.rsplit_once('@').map_or(ssh, |at| at.1));
         self.address.as_deref().or_else(ssh)
     }
@@ -61,7 +61,7 @@ pub fn label_facts(scope: &str, labels: &BTreeMap<String, String>) -> Vec<Fact> 
 }
 
 /// Puts an IPv6 address into brackets, as needed before a path or port. **Source:** nfs(5).
-pub fn bracketed(address: &str) -> String {
+pub fn bracket_ipv6(address: &str) -> String {
     if address.contains(':') && !address.starts_with('[') {
         format!("[{address}]")
     } else {

@@ -25,7 +25,7 @@ fn lists_all_mount_options() {
 fn reaches_host_through_ssh_name() {
     let host = |ssh: Option<&str>, address: Option<&str>| {
         let [ssh, address] = [ssh, address].map(|text| text.map(str::to_owned));
-        Host { ssh, address, ..Host::here("h") }.reached_at().map(str::to_owned)
+        Host { ssh, address, ..Host::local("h") }.reachable_address().map(str::to_owned)
     };
     assert_eq!(host(None, None), None);
     assert_eq!(host(Some("root@a@b"), None).as_deref(), Some("b"));
@@ -45,14 +45,14 @@ fn uses_only_needed_devices() {
 
 #[test]
 fn finds_first_differing_layer() {
-    let one = LabSpec::new(Host::here("s"), Host::here("c"));
+    let one = LabSpec::new(Host::local("s"), Host::local("c"));
     let mut other = one.clone();
     other.invalidation = Invalidation::Remount;
     assert!(one.agrees(&other, LabSpec::LAYERS));
     other.serving.threads = 4;
     assert!(one.agrees(&other, 2) && !one.agrees(&other, 3));
     other = one.clone();
-    other.more_clients = vec![Host::here("d")];
+    other.more_clients = vec![Host::local("d")];
     assert!(one.agrees(&other, 2) && !one.agrees(&other, 3));
     other.tuning.mtu_bytes = Some(9_000);
     assert!(one.agrees(&other, 0) && !one.agrees(&other, 1));

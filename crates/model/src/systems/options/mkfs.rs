@@ -231,7 +231,7 @@ pub fn parse_mkfs_options(
         };
         let mut forms = table.forms(flag).peekable();
         if forms.peek().is_none() {
-            return Err(table.unknown(flag));
+            return Err(table.unknown_option(flag));
         }
         for form in forms {
             form.check(table.of, flag, value)?;

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::{OptionError, begins_with, is_made_of, is_word, shorten};
+use super::{OptionError, begins_with, consists_of, is_word, shorten};
 
 /// Maximum length of an interface name in bytes. **Source:** Linux, `IFNAMSIZ` without the NUL.
 const INTERFACE_LENGTH_MAX: usize = 15;
@@ -52,7 +52,7 @@ const SYSCTLS_REFUSED: &[&str] =
 pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
     // An empty part, as in `..`, could escape /proc/sys.
     let whole = name.split(['.', '/']).all(|part| !part.is_empty());
-    if !is_made_of(name, "._-/") || !whole {
+    if !consists_of(name, "._-/") || !whole {
         let what = format!("`{}` is not the name of a sysctl", shorten(name));
         return Err(OptionError::new(what, "name=value, such as `vm.dirty_ratio=5`"));
     }
@@ -65,7 +65,7 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
                     `sunrpc.`, `fs.nfs.`, `kernel.sched`";
         return Err(OptionError::new(what, hint));
     }
-    if value.trim().is_empty() || value.len() > 256 || !is_made_of(value, " _.,:-\t") {
+    if value.trim().is_empty() || value.len() > 256 || !consists_of(value, " _.,:-\t") {
         let what = format!("`{}` can't be the value of {name}", shorten(value));
         return Err(OptionError::new(what, "numbers or words separated by spaces"));
     }
@@ -151,7 +151,7 @@ pub fn check_address(text: &str) -> Result<(), OptionError> {
 
 fn is_host(text: &str) -> bool {
     // `::1` begins with a colon, and `%` introduces the interface of a link-local address.
-    begins_with(text, "_:") && text.len() <= 255 && is_made_of(text, ".-_:%")
+    begins_with(text, "_:") && text.len() <= 255 && consists_of(text, ".-_:%")
 }
 
 /// Checks the name of a network interface.
@@ -160,7 +160,7 @@ fn is_host(text: &str) -> bool {
 /// If it contains characters that plans don't allow in interfaces.
 pub fn check_interface(name: &str) -> Result<(), OptionError> {
     let is_short = name.len() <= INTERFACE_LENGTH_MAX;
-    if !begins_with(name, "_") || !is_short || !is_made_of(name, "._-+") {
+    if !begins_with(name, "_") || !is_short || !consists_of(name, "._-+") {
         let what = format!("`{}` is not the name of an interface", shorten(name));
         return Err(OptionError::new(what, "its name in `ip link`, such as `eth0`"));
     }
@@ -172,7 +172,7 @@ pub fn check_interface(name: &str) -> Result<(), OptionError> {
 /// # Errors
 /// If it is not one of ours.
 pub fn check_object_name(name: &str) -> Result<(), OptionError> {
-    if !name.starts_with("dfsbench") || name.len() > 32 || !is_made_of(name, "_-") {
+    if !name.starts_with("dfsbench") || name.len() > 32 || !consists_of(name, "_-") {
         let what = format!(
             "`{}` is not the name of an array or mapping created by dfsbench",
             shorten(name)
@@ -187,7 +187,7 @@ pub fn check_object_name(name: &str) -> Result<(), OptionError> {
 /// # Errors
 /// If ssh could take it for something else.
 pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
-    if !begins_with(name, "") || name.len() > 64 || !is_made_of(name, "@._-") {
+    if !begins_with(name, "") || name.len() > 64 || !consists_of(name, "@._-") {
         let what = format!("`{}` is not the name of a cipher", shorten(name));
         return Err(OptionError::new(what, "one that `ssh -Q cipher` lists"));
     }
@@ -199,7 +199,7 @@ pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
 /// # Errors
 /// If cryptsetup could take it for something else.
 pub fn check_crypt_cipher(name: &str) -> Result<(), OptionError> {
-    if !begins_with(name, "") || name.len() > 64 || !is_made_of(name, "_-:") {
+    if !begins_with(name, "") || name.len() > 64 || !consists_of(name, "_-:") {
         let what = format!("`{}` is not the name of a cipher", shorten(name));
         return Err(OptionError::new(what, "for example `aes-xts-plain64`, see cryptsetup(8)"));
     }

@@ -9,7 +9,7 @@ use super::super::listing::{Entries, Listing};
 use super::super::operation::{Data, Operation, OperationKind};
 use super::super::slot::Slot;
 use super::super::types::StartError;
-use super::{Answer, Prefix, not_a};
+use super::{DecodedReply, Prefix, not_a};
 use crate::error::DecodeError;
 use crate::limits::V2_TRANSFER_BYTES_MAX;
 use crate::nfs2::{
@@ -151,7 +151,7 @@ pub(super) fn decode_answer(
     kind: OperationKind,
     results: Reader<'_>,
     file: &mut Option<File>,
-) -> Answer {
+) -> DecodedReply {
     let procedure = procedure_of(kind).ok_or_else(|| not_a("version 2 reply"))?;
     Ok(outcome_of(slot, &Reply::decode(procedure, results)?, file))
 }

@@ -7,7 +7,7 @@ use super::super::file::File;
 use super::super::listing::{Entries, Listing};
 use super::super::operation::{Data, Operation, OperationKind};
 use super::super::types::StartError;
-use super::{Answer, Prefix, not_a};
+use super::{DecodedReply, Prefix, not_a};
 use crate::error::DecodeError;
 use crate::limits::V3_FILE_HANDLE_BYTES_MAX;
 use crate::nfs3::{self, Call, Fattr, Procedure, Reply, Status, WriteOk};
@@ -137,7 +137,7 @@ pub(super) fn decode_answer(
     kind: OperationKind,
     results: Reader<'_>,
     file: &mut Option<File>,
-) -> Answer {
+) -> DecodedReply {
     let procedure = procedure_of(kind).ok_or_else(|| not_a("version 3 reply"))?;
     Ok(outcome_of(&Reply::decode(procedure, results)?, file))
 }

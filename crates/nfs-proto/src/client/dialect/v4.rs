@@ -22,8 +22,8 @@ use owners::{Owners, advances_seqid};
 use super::super::operation::{Operation, OperationKind};
 use super::super::resume::{is_unbound, refuses_opener};
 use super::super::slot::Slot;
-use super::super::types::{Binding, SessionSlot, SlotShare, StartError, Wanted};
-use super::{Delivery, Next};
+use super::super::types::{Binding, SessionSlot, SlotShare, StartError, WantedDelegation};
+use super::{AfterReply, Delivery};
 use crate::nfs4::{
     ClientId, CompoundBuilder, CompoundReply, Delegation, Op, OpCode, OpOk, OpResult, SessionId,
     Stateid, open_result,
@@ -78,7 +78,7 @@ pub(in super::super) struct State {
     owners: Owners,
     /// Flags of the last successful SEQUENCE.
     status_flags: u32,
-    wanted: Wanted,
+    wanted: WantedDelegation,
     /// The delegation that the last OPEN brought.
     delegation: Option<Stateid>,
     scratch: Vec<u8>,
@@ -96,7 +96,7 @@ impl State {
             slots: vec![SlotState::default(); slots],
             owners: Owners::new(slots),
             status_flags: 0,
-            wanted: Wanted::Nothing,
+            wanted: WantedDelegation::Nothing,
             delegation: None,
             scratch: Vec::with_capacity(SCRATCH_BYTES),
         }
@@ -184,7 +184,7 @@ impl State {
         self.status_flags
     }
 
-    pub(super) const fn want_delegations(&mut self, wanted: Wanted) {
+    pub(super) const fn want_delegations(&mut self, wanted: WantedDelegation) {
         self.wanted = wanted;
     }
 
@@ -306,20 +306,22 @@ impl State {
     }
 
     /// Processes the reply to a slot's call.
-    pub(super) fn note_reply(&mut self, index: u32, call: &mut Slot, results: &[u8]) -> Next {
-        let Ok(reply) = CompoundReply::decode(Reader::new(results)) else { return Next::Done };
+    pub(super) fn note_reply(&mut self, index: u32, call: &mut Slot, results: &[u8]) -> AfterReply {
+        let Ok(reply) = CompoundReply::decode(Reader::new(results)) else {
+            return AfterReply::Done;
+        };
         let state = &self.slots[index as usize];
         let sequenced = state.sequenced_at.is_some();
         let owned = state.owner.is_some();
-        if sequenced && self.note_sequence(index, &reply) == Next::Again {
-            return Next::Again;
+        if sequenced && self.note_sequence(index, &reply) == AfterReply::Again {
+            return AfterReply::Again;
         }
-        if owned { self.note_owner_reply(index, call, &reply) } else { Next::Done }
+        if owned { self.note_owner_reply(index, call, &reply) } else { AfterReply::Done }
     }
 
     /// Advances a slot's sequence number if its SEQUENCE was accepted. **Source:** RFC 8881 section
     /// 2.10.6.1.
-    fn note_sequence(&mut self, index: u32, reply: &CompoundReply<'_>) -> Next {
+    fn note_sequence(&mut self, index: u32, reply: &CompoundReply<'_>) -> AfterReply {
         let state = &mut self.slots[index as usize];
         match reply.results().next_result() {
             Ok(Some(OpResult::Ok(OpOk::Sequence { flags, .. }))) => {
@@ -328,22 +330,27 @@ impl State {
                 state.sequence = state.sequence.wrapping_add(1);
                 state.is_unsettled = false;
                 self.status_flags = flags;
-                Next::Done
+                AfterReply::Done
             }
             // The call was executed but its reply was not cached: it may be made again as a new
             // one.
             Ok(Some(OpResult::Failed(OpCode::Sequence, Status::RetryUncachedRep))) => {
                 state.sequence = state.sequence.wrapping_add(1);
-                Next::Again
+                AfterReply::Again
             }
-            _ => Next::Done,
+            _ => AfterReply::Done,
         }
     }
 
     /// Advances an owner's sequence number, as with most answers, and confirms its first open.
     /// **Source:** RFC 7530 sections 9.1.7 and 16.18.
-    fn note_owner_reply(&mut self, index: u32, call: &mut Slot, reply: &CompoundReply<'_>) -> Next {
-        let Some(owner) = self.slots[index as usize].owner else { return Next::Done };
+    fn note_owner_reply(
+        &mut self,
+        index: u32,
+        call: &mut Slot,
+        reply: &CompoundReply<'_>,
+    ) -> AfterReply {
+        let Some(owner) = self.slots[index as usize].owner else { return AfterReply::Done };
         let mut results = reply.results();
         let mut flags = 0;
         let mut stateid = None;
@@ -385,7 +392,7 @@ impl State {
             let state = &mut self.slots[index as usize];
             call.header.truncate(state.arguments_at);
             state.seqid_at = encode::encode_open_confirm(&mut call.header, file, stateid);
-            return Next::Again;
+            return AfterReply::Again;
         }
         let later = matches!(reply.status, Status::Jukebox | Status::Grace);
         let opens = self.slots[index as usize].opens;
@@ -397,7 +404,7 @@ impl State {
                 self.owners.release(owner);
             }
         }
-        Next::Done
+        AfterReply::Done
     }
 
     /// Adapts a slot's call that was answered for sending it again.

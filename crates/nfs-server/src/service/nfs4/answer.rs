@@ -14,7 +14,7 @@ use nfs_proto::record;
 use nfs_proto::rpc::ReplyHeader;
 use nfs_proto::xdr::{Writer, pad_len};
 
-use crate::fs::{FsError, Piece};
+use crate::fs::{DataPiece, FsError};
 use crate::outbox::Outbox;
 
 /// How an operation failed.
@@ -47,7 +47,7 @@ pub(super) struct Mark {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Answer<'o> {
+pub(super) struct CompoundAnswer<'o> {
     out: &'o mut Outbox,
     record: usize,
     /// Offset of the procedure's results.
@@ -62,7 +62,7 @@ pub(super) struct Answer<'o> {
     pub(super) whole: bool,
 }
 
-impl<'o> Answer<'o> {
+impl<'o> CompoundAnswer<'o> {
     /// Starts a reply with the call's tag.
     pub(super) fn begin(out: &'o mut Outbox, xid: u32, tag: &[u8], bytes_max: usize) -> Self {
         let head = out.head();
@@ -157,7 +157,7 @@ impl<'o> Answer<'o> {
     }
 
     /// Appends payload and its padding.
-    pub(super) fn push_payload(&mut self, pieces: impl Iterator<Item = Piece>) {
+    pub(super) fn push_payload(&mut self, pieces: impl Iterator<Item = DataPiece>) {
         // A reply that goes into the slot's cache has to be in one buffer, so it is copied. Such
         // replies are short: the client limits them with `ca_maxresponsesize_cached`.
         let mut len = 0;

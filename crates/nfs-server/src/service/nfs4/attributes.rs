@@ -20,7 +20,7 @@ use crate::service::Service;
 use crate::service::convert::{FSID, file_type};
 
 /// Attributes that v4.0 supports.
-const SUPPORTED: Bitmap = Bitmap::of(&[
+const SUPPORTED: Bitmap = Bitmap::from_numbers(&[
     number::SUPPORTED_ATTRS,
     number::TYPE,
     number::FH_EXPIRE_TYPE,
@@ -69,7 +69,7 @@ const SUPPORTED: Bitmap = Bitmap::of(&[
 ]);
 
 /// Attributes that can be set.
-const SETTABLE: Bitmap = Bitmap::of(&[
+const SETTABLE: Bitmap = Bitmap::from_numbers(&[
     number::SIZE,
     number::MODE,
     number::OWNER,
@@ -79,10 +79,11 @@ const SETTABLE: Bitmap = Bitmap::of(&[
 ]);
 
 /// Attributes that can only be set.
-const WRITE_ONLY: Bitmap = Bitmap::of(&[number::TIME_ACCESS_SET, number::TIME_MODIFY_SET]);
+const WRITE_ONLY: Bitmap =
+    Bitmap::from_numbers(&[number::TIME_ACCESS_SET, number::TIME_MODIFY_SET]);
 
 /// Attributes that describe the space in the file system.
-const ROOM: Bitmap = Bitmap::of(&[
+const ROOM: Bitmap = Bitmap::from_numbers(&[
     number::FILES_AVAIL,
     number::FILES_FREE,
     number::FILES_TOTAL,
@@ -99,10 +100,13 @@ const MODE_MAX: u32 = 0o7777;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Attributes that a minor version supports.
-fn supported(minor: u32) -> Bitmap {
-    let since_v4_1 = Bitmap::of(&[number::SUPPATTR_EXCLCREAT]);
-    let since_v4_2 =
-        Bitmap::of(&[number::CHANGE_ATTR_TYPE, number::SPACE_FREED, number::XATTR_SUPPORT]);
+fn supported_attributes(minor: u32) -> Bitmap {
+    let since_v4_1 = Bitmap::from_numbers(&[number::SUPPATTR_EXCLCREAT]);
+    let since_v4_2 = Bitmap::from_numbers(&[
+        number::CHANGE_ATTR_TYPE,
+        number::SPACE_FREED,
+        number::XATTR_SUPPORT,
+    ]);
     match minor {
         0 => SUPPORTED,
         1 => SUPPORTED.union(since_v4_1),
@@ -114,7 +118,7 @@ fn supported(minor: u32) -> Bitmap {
 pub(super) struct Owners(NumericOwner, NumericOwner);
 
 impl Owners {
-    pub(super) fn of(found: &Attributes) -> Self {
+    pub(super) fn from_attributes(found: &Attributes) -> Self {
         Self(NumericOwner::new(found.uid), NumericOwner::new(found.gid))
     }
 }
@@ -138,7 +142,7 @@ impl Service {
         requested: Bitmap,
     ) -> WireAttributes<'a> {
         let mut values = WireAttributes {
-            supported: Some(supported(minor)),
+            supported: Some(supported_attributes(minor)),
             file_type: Some(file_type(found.kind)),
             handle_expiry: Some(0),
             change: Some(found.ctime.0),
@@ -217,7 +221,7 @@ impl Service {
         given: &Fattr<'_>,
     ) -> Result<bool, Status> {
         let mask = given.mask();
-        if !mask.difference(supported(minor)).is_empty() {
+        if !mask.difference(supported_attributes(minor)).is_empty() {
             return Err(Status::AttrNotSupp);
         }
         check_readable(mask)?;
@@ -225,7 +229,7 @@ impl Service {
             return Err(Status::Inval);
         }
         given.decode_values().map_err(|_| Status::BadXdr)?;
-        let owners = Owners::of(found);
+        let owners = Owners::from_attributes(found);
         let values = self.wire_attributes(found, &owners, id, minor, mask);
         // VERIFY compares the encoded values: both sides have the same mask in the same order, so
         // equal values encode equally, and no attribute needs its own comparison.
@@ -241,7 +245,7 @@ impl Service {
 /// `BadXdr`.
 pub(super) fn to_set(minor: u32, given: &Fattr<'_>) -> Result<(SetAttributes, Bitmap), Status> {
     let mask = given.mask();
-    if !mask.difference(supported(minor)).is_empty() {
+    if !mask.difference(supported_attributes(minor)).is_empty() {
         return Err(Status::AttrNotSupp);
     }
     if !mask.difference(SETTABLE).is_empty() {
@@ -265,7 +269,9 @@ pub(super) fn to_set(minor: u32, given: &Fattr<'_>) -> Result<(SetAttributes, Bi
 /// Attributes of a new object that were set: only user 0 may choose owner and group.
 pub(super) fn set_at_creation(mask: Bitmap, caller: &Caller) -> Bitmap {
     match caller.rights {
-        Rights::Checked => mask.difference(Bitmap::of(&[number::OWNER, number::OWNER_GROUP])),
+        Rights::Checked => {
+            mask.difference(Bitmap::from_numbers(&[number::OWNER, number::OWNER_GROUP]))
+        }
         Rights::All | Rights::Superuser => mask,
     }
 }

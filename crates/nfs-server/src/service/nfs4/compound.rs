@@ -11,10 +11,10 @@ use nfs_proto::nfs4::{BadOp, Call, Compound, Op, OpCode, OpOk, OpResult, Ops, Se
 use nfs_proto::server::encode_reply;
 use nfs_proto::{Status, program};
 
-use super::answer::{Answer, Failure};
+use super::answer::{CompoundAnswer, Failure};
 use super::locks::Locking;
-use super::opens::Shares;
-use super::sessions::{Channels, Creation};
+use super::opens::ShareBits;
+use super::sessions::{Channels, SessionCreation};
 use super::sparse::CopyEnd;
 use super::state::{CallFingerprint, CallbackCaller, Session, Slot, SlotTurn};
 use super::{Outcome, Run};
@@ -41,7 +41,7 @@ impl Service {
             return encode_reply(out.head(), xid, &reply);
         };
         self.counters.nfs4_compounds.add(1);
-        let answer = Answer::begin(out, xid, compound.tag, NFS4_REPLY_BYTES_MAX);
+        let answer = CompoundAnswer::begin(out, xid, compound.tag, NFS4_REPLY_BYTES_MAX);
         let mut run = Run {
             minor: compound.minor,
             context,
@@ -85,7 +85,7 @@ impl Service {
                 cache_this,
                 ..
             })) => {
-                let place = Place { session, sequence, slot, cache_this };
+                let place = SlotPosition { session, sequence, slot, cache_this };
                 return self.carry_out_in_session(compound, place, run);
             }
             None => Status::Ok,
@@ -103,7 +103,12 @@ impl Service {
     }
 
     /// Executes a compound that starts with SEQUENCE, which either fails or selects the session.
-    fn carry_out_in_session(&mut self, compound: &Compound<'_>, place: Place, mut run: Run<'_>) {
+    fn carry_out_in_session(
+        &mut self,
+        compound: &Compound<'_>,
+        place: SlotPosition,
+        mut run: Run<'_>,
+    ) {
         self.counters.nfs4_operation(OpCode::Sequence.number());
         let found = self.tables().find_session(place.session, run.now_ns);
         let failed = match found {
@@ -122,7 +127,7 @@ impl Service {
     fn carry_out_on_slot(
         &mut self,
         compound: &Compound<'_>,
-        place: Place,
+        place: SlotPosition,
         session: &Arc<Session>,
         mut slot: MutexGuard<'_, Slot>,
         run: Run<'_>,
@@ -323,7 +328,13 @@ impl Service {
             } => {
                 let channels = Channels { fore, back };
                 let caller = CallbackCaller::new(callback_program, run.minor, security);
-                self.op_create_session(client, Creation { sequence, flags }, channels, caller, run)
+                self.op_create_session(
+                    client,
+                    SessionCreation { sequence, flags },
+                    channels,
+                    caller,
+                    run,
+                )
             }
             Op::Delegreturn { stateid } => self.op_delegreturn(stateid, run),
             Op::DestroyClientid { client } => self.op_destroy_clientid(client, run),
@@ -343,12 +354,12 @@ impl Service {
                 self.op_locku(stateid, seqid, offset, length, run)
             }
             Op::Open { seqid, share_access, share_deny, owner, how, claim } => {
-                let shares = Shares { access: share_access, deny: share_deny };
+                let shares = ShareBits { access: share_access, deny: share_deny };
                 self.op_open(&owner, seqid, shares, how, claim, run)
             }
             Op::OpenConfirm { stateid, seqid } => self.op_open_confirm(stateid, seqid, run),
             Op::OpenDowngrade { stateid, seqid, share_access, share_deny } => {
-                let shares = Shares { access: share_access, deny: share_deny };
+                let shares = ShareBits { access: share_access, deny: share_deny };
                 self.op_open_downgrade(stateid, seqid, shares, run)
             }
             // For a single file system (after a migration) there is nothing to record.
@@ -375,7 +386,7 @@ impl Service {
 
 /// The slot and sequence that SEQUENCE gives to a compound.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct SlotPosition {
     session: [u8; 16],
     sequence: u32,
     slot: u32,
@@ -387,7 +398,7 @@ struct Place {
 fn place_on_slot(
     session: &Session,
     slot: &Slot,
-    place: Place,
+    place: SlotPosition,
     fingerprint: CallFingerprint,
 ) -> Result<SlotTurn, Status> {
     let CallFingerprint { operations, bytes } = fingerprint;
@@ -409,7 +420,7 @@ fn place_on_slot(
 }
 
 /// Answers a repeated call whose first reply was not cached.
-fn not_kept(ops: &mut Ops<'_>, answer: &mut Answer<'_>) -> Status {
+fn not_kept(ops: &mut Ops<'_>, answer: &mut CompoundAnswer<'_>) -> Status {
     let code = match ops.next() {
         None => return Status::Ok,
         Some(Ok(op)) => op.code(),

@@ -30,7 +30,7 @@ const NO_PERMISSIONS: Ace<'static> = Ace { ace_type: 0, flags: 0, access: 0, who
 
 /// The share, wanted delegation and claim of an OPEN, which decide whether it gets a delegation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct DelegationRequest<'a> {
     pub(super) share: Share,
     /// Its share bits beyond access.
     pub(super) want: u32,
@@ -42,7 +42,7 @@ impl Service {
     pub(super) fn delegate(
         &self,
         file: InodeId,
-        wanted: Wanted<'_>,
+        wanted: DelegationRequest<'_>,
         run: &Run<'_>,
     ) -> Delegation<'static> {
         let mut want = wanted.want & share::WANT_MASK;

@@ -92,7 +92,7 @@ impl Service {
             Ok(found) => found,
             Err(error) => return push_vanished(error, entry, requested, builder),
         };
-        let owners = Owners::of(&found);
+        let owners = Owners::from_attributes(&found);
         let values = self.wire_attributes(&found, &owners, entry.id, run.minor, requested);
         builder.push(&NewEntry {
             cookie: entry.cookie,

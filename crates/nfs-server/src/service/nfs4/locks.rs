@@ -11,9 +11,9 @@ use nfs_proto::nfs4::{
 };
 
 use super::answer::Failure;
-use super::numbered::Numbered;
+use super::numbered_calls::NumberedCall;
 use super::state::{
-    Client, Denied, LockMode, LockRequest, OwnerKind, Refused, Requester, Span, State,
+    Client, ConflictingLock, LockMode, LockRefusal, LockRequest, OwnerKind, Requester, Span, State,
 };
 use super::{Outcome, Run};
 use crate::service::Service;
@@ -42,7 +42,7 @@ struct WantedLock {
 
 impl WantedLock {
     /// Returns the lock as a request of an owner.
-    fn of(self, owner: &[u8]) -> LockRequest<'_> {
+    fn request_of(self, owner: &[u8]) -> LockRequest<'_> {
         LockRequest { owner, span: self.span, mode: self.mode }
     }
 }
@@ -126,7 +126,7 @@ impl Service {
                 }
                 let new = NewLocker { open_seqid, lock_seqid, owner: owner.owner };
                 if run.minor > 0 {
-                    return self.set_lock(&state, open, what.of(new.owner), run);
+                    return self.set_lock(&state, open, what.request_of(new.owner), run);
                 }
                 self.lock_first(&state, open, new, what, run)
             }
@@ -138,7 +138,7 @@ impl Service {
                 }
                 let owner = Arc::clone(&state.owner);
                 let act = |service: &mut Self, run: &mut Run<'_>| {
-                    service.set_lock(&state, stateid, what.of(&owner), run)
+                    service.set_lock(&state, stateid, what.request_of(&owner), run)
                 };
                 self.carry_out_in_turn(OpCode::Lock, &state, lock_seqid, run, act)
             }
@@ -169,7 +169,7 @@ impl Service {
                 sequence: new.lock_seqid,
             };
             service.carry_out_numbered(call, run, |service, run| {
-                service.set_lock(state, open, what.of(new.owner), run)
+                service.set_lock(state, open, what.request_of(new.owner), run)
             })
         };
         self.carry_out_in_turn(OpCode::Lock, state, new.open_seqid, run, act)
@@ -190,8 +190,8 @@ impl Service {
                 run.stateid = Some(stateid);
                 run.succeed(&OpOk::Lock { stateid })
             }
-            Err(Refused::Denied(denied)) => Err(deny_lock(OpCode::Lock, &denied, run)),
-            Err(Refused::Status(status)) => Err(status.into()),
+            Err(LockRefusal::Denied(denied)) => Err(deny_lock(OpCode::Lock, &denied, run)),
+            Err(LockRefusal::Status(status)) => Err(status.into()),
         }
     }
 
@@ -254,7 +254,7 @@ impl Service {
 }
 
 /// Answers with the conflicting lock.
-fn deny_lock(code: OpCode, denied: &Denied, run: &mut Run<'_>) -> Failure {
+fn deny_lock(code: OpCode, denied: &ConflictingLock, run: &mut Run<'_>) -> Failure {
     let values = WireDenied {
         offset: denied.span.first,
         length: denied.span.length(),

@@ -9,7 +9,7 @@ use nfs_proto::nfs4::{ChangeInfo, CreateKind, Fattr, OpOk};
 
 use super::attributes::{set_at_creation, to_set};
 use super::{Outcome, Run};
-use crate::fs::{Caller, Change, FileKind, FsError, InodeId, Named, NewObject};
+use crate::fs::{Caller, Change, DirectoryName, FileKind, FsError, InodeId, NewObject};
 use crate::service::Service;
 
 impl Service {
@@ -63,7 +63,7 @@ impl Service {
         self.recall_for_name(from_directory, from, run)?;
         self.recall_for_name(to_directory, to, run)?;
         let from = Named::new(from_directory, from);
-        let to = Named::new(to_directory, to);
+        let to = DirectoryName::new(to_directory, to);
         let renamed = self.shared.fs.rename(from, to, &run.context).map_err(rename_status)?;
         run.succeed(&OpOk::Rename {
             from: change_info(&renamed.from),

@@ -74,7 +74,7 @@ impl Service {
         let id = run.current()?;
         check_readable(requested)?;
         let found = self.shared.fs.attributes(id)?;
-        let owners = Owners::of(&found);
+        let owners = Owners::from_attributes(&found);
         let values = self.wire_attributes(&found, &owners, id, run.minor, requested);
         run.answer.write_result(|writer| encode_getattr_ok(writer, &values, requested));
         Ok(())

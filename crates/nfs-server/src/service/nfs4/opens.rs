@@ -14,9 +14,9 @@ use nfs_proto::nfs4::{
 };
 
 use super::attributes::{set_at_creation, to_set};
-use super::delegations::Wanted;
+use super::delegations::DelegationRequest;
 use super::names::{change_info, check_name};
-use super::numbered::Numbered;
+use super::numbered_calls::NumberedCall;
 use super::state::{self, Client, OwnerKind, OwnerTurn, Share, State, Tables};
 use super::{Outcome, Run};
 use crate::fs::{self, Attributes, CreateMode, FileKind, FsError, InodeId, SetAttributes};
@@ -37,7 +37,7 @@ struct OpenRequest<'a> {
 
 /// The share bits of OPEN and OPEN_DOWNGRADE as they were sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shares {
+pub(super) struct ShareBits {
     pub(super) access: u32,
     pub(super) deny: u32,
 }
@@ -64,7 +64,7 @@ impl Service {
         &mut self,
         owner: &StateOwner<'_>,
         sequence: u32,
-        shares: Shares,
+        shares: ShareBits,
         how: OpenHow<'_>,
         claim: Claim<'_>,
         run: &mut Run<'_>,
@@ -91,7 +91,7 @@ impl Service {
         &mut self,
         stateid: Stateid,
         sequence: u32,
-        shares: Shares,
+        shares: ShareBits,
         run: &mut Run<'_>,
     ) -> Outcome {
         let (share, _) = share_of(run.minor, shares)?;
@@ -169,7 +169,8 @@ impl Service {
         match self.tables().begin_open(&client, owner.owner, sequence, run.now_ns)? {
             OwnerTurn::Replay(last) => Self::write_replay(&last, OpCode::Open, run),
             OwnerTurn::New => {
-                let call = Numbered {
+                let call =
+                    NumberedCall {
                     code: OpCode::Open,
                     client: &client,
                     kind: OwnerKind::Open,
@@ -222,7 +223,7 @@ impl Service {
         let confirm = if opened.confirm && !reclaims { open_result::CONFIRM } else { 0 };
         let since_v4_1 = if run.minor > 0 { open_result::PRESERVE_UNLINKED } else { 0 };
         let OpenRequest { share, want, claim, .. } = *request;
-        let delegation = self.delegate(target.id, Wanted { share, want, claim }, run);
+        let delegation = self.delegate(target.id, DelegationRequest { share, want, claim }, run);
         run.succeed(&OpOk::Open {
             stateid: opened.stateid,
             change: target.change,
@@ -329,7 +330,7 @@ impl Service {
                 if set.size != Some(0) {
                     return Ok(target);
                 }
-                let set = Bitmap::of(&[nfs_proto::nfs4::attribute::SIZE]);
+                let set = Bitmap::from_numbers(&[nfs_proto::nfs4::attribute::SIZE]);
                 Ok(Target { set, resize: Some(0), ..target })
             }
             Err(error) => Err(error.into()),
@@ -391,8 +392,8 @@ fn check_directory(service: &Service, id: InodeId) -> Result<(), Status> {
 }
 
 /// Decodes the access and deny bits, and which delegation is wanted.
-fn share_of(minor: u32, shares: Shares) -> Result<(Share, u32), Status> {
-    let Shares { access, deny } = shares;
+fn share_of(minor: u32, shares: ShareBits) -> Result<(Share, u32), Status> {
+    let ShareBits { access, deny } = shares;
     let want = if minor > 0 { access & WANT_BITS } else { 0 };
     let access = access & !want;
     if !(1..=share::BOTH).contains(&access) || deny > share::BOTH {

@@ -42,7 +42,7 @@ pub(super) struct Channels {
 
 /// The sequence of a CREATE_SESSION and its flags.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Creation {
+pub(super) struct SessionCreation {
     pub(super) sequence: u32,
     pub(super) flags: u32,
 }
@@ -166,7 +166,7 @@ impl Service {
     pub(super) fn op_create_session(
         &mut self,
         ClientId(client): ClientId,
-        Creation { sequence, flags }: Creation,
+        SessionCreation { sequence, flags }: SessionCreation,
         channels: Channels,
         caller: CallbackCaller,
         run: &mut Run<'_>,

@@ -44,7 +44,7 @@ pub(crate) use self::backchannel::{CallbackCaller, RecallReply};
 pub(crate) use self::client::{Client, CreatedSession, Identity, OwnerKind, Principal, Requester};
 pub(crate) use self::exchange::ExchangeKind;
 pub(crate) use self::held_state::{READ, Share, State, WRITE};
-pub(crate) use self::locks::{Denied, LockRequest, Refused};
+pub(crate) use self::locks::{ConflictingLock, LockRefusal, LockRequest};
 pub(crate) use self::owner::{LastReply, OwnerTurn};
 pub(crate) use self::ranges::{LockMode, Span};
 pub(crate) use self::session::{CallFingerprint, Session, Slot, SlotTurn};
@@ -165,7 +165,9 @@ impl Tables {
             Some(client) => Ok(client),
             None if self.is_pending(id) => Err(Status::StaleClientId),
             // Only an id of this start that was once confirmed can have expired.
-            None if self.was_given(id as u32) && self.is_of_this_start(id) => Err(Status::Expired),
+            None if self.was_assigned(id as u32) && self.is_of_this_start(id) => {
+                Err(Status::Expired)
+            }
             None => Err(Status::StaleClientId),
         }
     }
@@ -180,7 +182,7 @@ impl Tables {
     }
 
     /// Returns true if this start assigned the number to a client.
-    fn was_given(&self, number: u32) -> bool {
+    fn was_assigned(&self, number: u32) -> bool {
         let first = self.start.load(Ordering::Relaxed) as u32;
         let next = self.next_client.load(Ordering::Relaxed) as u32;
         number.wrapping_sub(first) < next.wrapping_sub(first)

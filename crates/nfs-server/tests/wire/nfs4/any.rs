@@ -21,9 +21,9 @@ const NAMES: [&[u8]; 8] = [b"export", b"a", b"b", b"d", b"", b"..", b"x/y", &[b'
 static LARGE_VALUE: [u8; 65_537] = [b'v'; 65_537];
 
 /// Numbers of one seed. **Source:** xorshift64, Marsaglia 2003, triple (13, 7, 17).
-struct Draw(u64);
+struct RandomNumbers(u64);
 
-impl Draw {
+impl RandomNumbers {
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -31,12 +31,12 @@ impl Draw {
         (self.0 >> 20) as usize % limit
     }
 
-    fn of<T: Copy>(&mut self, pool: &[T]) -> T {
+    fn pick<T: Copy>(&mut self, pool: &[T]) -> T {
         pool[self.below(pool.len())]
     }
 
     fn number(&mut self) -> u64 {
-        self.of(&NUMBERS)
+        self.pick(&NUMBERS)
     }
 
     fn short(&mut self) -> u32 {
@@ -53,11 +53,11 @@ struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    fn op(&self, draw: &mut Draw) -> Op<'a> {
-        let name = draw.of(&NAMES);
-        let stateid = draw.of(&self.stateids);
+    fn op(&self, draw: &mut RandomNumbers) -> Op<'a> {
+        let name = draw.pick(&NAMES);
+        let stateid = draw.pick(&self.stateids);
         match draw.below(9) {
-            0 => Op::Putfh { file: draw.of(&self.files) },
+            0 => Op::Putfh { file: draw.pick(&self.files) },
             1 => self.directory_op(name, draw),
             2 | 3 => self.object_op(stateid, draw),
             4 | 5 => self.data_op(stateid, draw),
@@ -67,10 +67,10 @@ impl<'a> Pools<'a> {
         }
     }
 
-    fn directory_op(&self, name: &'a [u8], draw: &mut Draw) -> Op<'a> {
-        let attributes = draw.of(&self.fattrs);
-        let kind = draw.of(&[CreateKind::Directory, CreateKind::Fifo, CreateKind::Other(1)]);
-        draw.of(&[
+    fn directory_op(&self, name: &'a [u8], draw: &mut RandomNumbers) -> Op<'a> {
+        let attributes = draw.pick(&self.fattrs);
+        let kind = draw.pick(&[CreateKind::Directory, CreateKind::Fifo, CreateKind::Other(1)]);
+        draw.pick(&[
             Op::Lookup { name },
             Op::Create { kind, name, attributes },
             Op::Remove { name },
@@ -80,12 +80,12 @@ impl<'a> Pools<'a> {
         ])
     }
 
-    fn object_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
-        let attributes = draw.of(&self.fattrs);
-        let request = Bitmap::of(&[draw.below(128) as u32, draw.below(60) as u32]);
+    fn object_op(&self, stateid: Stateid, draw: &mut RandomNumbers) -> Op<'a> {
+        let attributes = draw.pick(&self.fattrs);
+        let request = Bitmap::from_numbers(&[draw.below(128) as u32, draw.below(60) as u32]);
         let cookie = draw.number();
         let maxcount = draw.short();
-        draw.of(&[
+        draw.pick(&[
             Op::Putrootfh,
             Op::Savefh,
             Op::Restorefh,
@@ -100,12 +100,12 @@ impl<'a> Pools<'a> {
         ])
     }
 
-    fn data_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+    fn data_op(&self, stateid: Stateid, draw: &mut RandomNumbers) -> Op<'a> {
         let offset = draw.number();
         let length = draw.number();
         let count = draw.short();
-        let source = draw.of(&self.stateids);
-        draw.of(&[
+        let source = draw.pick(&self.stateids);
+        draw.pick(&[
             Op::Read { stateid, offset, count },
             Op::Write { stateid, offset, stable: StableHow::Unstable, data: &[7; 5000] },
             Op::Commit { offset, count },
@@ -126,12 +126,12 @@ impl<'a> Pools<'a> {
         ])
     }
 
-    fn open_op(&self, name: &'a [u8], stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+    fn open_op(&self, name: &'a [u8], stateid: Stateid, draw: &mut RandomNumbers) -> Op<'a> {
         let seqid = draw.short();
         let share_access = draw.below(5) as u32;
         let share_deny = draw.below(4) as u32;
-        let owner = StateOwner { client: self.client, owner: draw.of(&[b"o", b"p"]) };
-        let attributes = draw.of(&self.fattrs);
+        let owner = StateOwner { client: self.client, owner: draw.pick(&[b"o", b"p"]) };
+        let attributes = draw.pick(&self.fattrs);
         let verifier = Verifier::default();
         let hows = [
             OpenHow::NoCreate,
@@ -140,10 +140,10 @@ impl<'a> Pools<'a> {
             OpenHow::Exclusive(verifier),
             OpenHow::ExclusiveWith(verifier, attributes),
         ];
-        let how = draw.of(&hows);
+        let how = draw.pick(&hows);
         let claims = [Claim::Name(name), Claim::Current, Claim::Previous(0)];
-        let claim = draw.of(&claims);
-        draw.of(&[
+        let claim = draw.pick(&claims);
+        draw.pick(&[
             Op::Open { seqid, share_access, share_deny, owner, how, claim },
             Op::OpenConfirm { stateid, seqid },
             Op::OpenDowngrade { stateid, seqid, share_access, share_deny },
@@ -151,15 +151,15 @@ impl<'a> Pools<'a> {
         ])
     }
 
-    fn lock_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+    fn lock_op(&self, stateid: Stateid, draw: &mut RandomNumbers) -> Op<'a> {
         let offset = draw.number();
         let length = draw.number();
         let seqid = draw.short();
-        let owner = StateOwner { client: self.client, owner: draw.of(&[b"l", b"m"]) };
+        let owner = StateOwner { client: self.client, owner: draw.pick(&[b"l", b"m"]) };
         let new = Locker::New { open_seqid: seqid, open: stateid, lock_seqid: draw.short(), owner };
-        let locker = draw.of(&[new, Locker::Existing { lock: stateid, lock_seqid: seqid }]);
-        let lock_type = draw.of(&[LockType::Read, LockType::WriteBlocking]);
-        draw.of(&[
+        let locker = draw.pick(&[new, Locker::Existing { lock: stateid, lock_seqid: seqid }]);
+        let lock_type = draw.pick(&[LockType::Read, LockType::WriteBlocking]);
+        draw.pick(&[
             Op::Lock { lock_type, reclaim: false, offset, length, locker },
             Op::Lockt { lock_type, offset, length, owner },
             Op::Locku { lock_type, seqid, stateid, offset, length },
@@ -169,12 +169,12 @@ impl<'a> Pools<'a> {
     }
 }
 
-fn xattr_op<'a>(name: &'a [u8], draw: &mut Draw) -> Op<'a> {
+fn xattr_op<'a>(name: &'a [u8], draw: &mut RandomNumbers) -> Op<'a> {
     let cookie = draw.number();
     let maxcount = draw.short();
-    let option = draw.of(&[XattrOption::Either, XattrOption::Create, XattrOption::Replace]);
-    let value = draw.of(&[&b"value"[..], b"", &LARGE_VALUE[..65_536], &LARGE_VALUE]);
-    draw.of(&[
+    let option = draw.pick(&[XattrOption::Either, XattrOption::Create, XattrOption::Replace]);
+    let value = draw.pick(&[&b"value"[..], b"", &LARGE_VALUE[..65_536], &LARGE_VALUE]);
+    draw.pick(&[
         Op::Getxattr { name },
         Op::Setxattr { option, name, value },
         Op::Listxattrs { cookie, maxcount },
@@ -184,10 +184,10 @@ fn xattr_op<'a>(name: &'a [u8], draw: &mut Draw) -> Op<'a> {
 
 /// Sends random requests, and checks each answer.
 fn ask(pools: &Pools<'_>, seed: u64, mut call: impl FnMut(&[Op<'_>]) -> Reply4) {
-    let mut draw = Draw(seed);
+    let mut draw = RandomNumbers(seed);
     let mut successes = 0;
     for _ in 0..ROUNDS {
-        let mut ops = vec![Op::Putfh { file: draw.of(&pools.files) }];
+        let mut ops = vec![Op::Putfh { file: draw.pick(&pools.files) }];
         ops.extend((0..draw.below(6)).map(|_| pools.op(&mut draw)));
         let reply = call(&ops);
         let results = reply.results();

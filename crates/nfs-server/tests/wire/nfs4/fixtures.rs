@@ -10,7 +10,7 @@ use nfs_proto::program;
 use nfs_proto::xdr::Reader;
 use nfs_server::{Server, ServerConfig};
 
-use crate::client::{Answer, Client, start};
+use crate::client::{CallResults, Client, start};
 
 pub const CHANNEL: ChannelAttributes = ChannelAttributes {
     header_pad_bytes: 0,
@@ -23,7 +23,7 @@ pub const CHANNEL: ChannelAttributes = ChannelAttributes {
 };
 
 /// The reply to a compound.
-pub struct Reply4(Answer);
+pub struct Reply4(CallResults);
 
 impl Reply4 {
     pub fn compound(&self) -> CompoundReply<'_> {
@@ -177,12 +177,12 @@ pub fn open_op<'a>(
 
 pub fn mode(mode: u32, scratch: &mut Vec<u8>) -> Fattr<'_> {
     let attributes = Attributes { mode: Some(mode), ..Attributes::default() };
-    attributes.to_fattr(Bitmap::of(&[attribute::MODE]), scratch)
+    attributes.to_fattr(Bitmap::from_numbers(&[attribute::MODE]), scratch)
 }
 
 pub fn size(size: u64, scratch: &mut Vec<u8>) -> Fattr<'_> {
     let attributes = Attributes { size: Some(size), ..Attributes::default() };
-    attributes.to_fattr(Bitmap::of(&[attribute::SIZE]), scratch)
+    attributes.to_fattr(Bitmap::from_numbers(&[attribute::SIZE]), scratch)
 }
 
 /// Handle and stateid of a compound that ends with OPEN and GETFH.

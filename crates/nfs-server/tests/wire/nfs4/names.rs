@@ -55,7 +55,7 @@ fn creates_all_object_kinds() {
         ("s", CreateKind::Socket, FileType::Socket),
         ("p", CreateKind::Fifo, FileType::Fifo),
     ];
-    let request = Bitmap::of(&[attribute::TYPE, attribute::MODE, attribute::RAWDEV]);
+    let request = Bitmap::from_numbers(&[attribute::TYPE, attribute::MODE, attribute::RAWDEV]);
     for (name, kind, file_type) in kinds {
         let mut scratch = Vec::new();
         let attributes = mode(0o710, &mut scratch);
@@ -150,12 +150,12 @@ fn attributes_are_set_compared_and_refused() {
     ];
     for (attributes, number, status) in cases {
         let mut scratch = Vec::new();
-        let fattr = attributes.to_fattr(Bitmap::of(&[number]), &mut scratch);
+        let fattr = attributes.to_fattr(Bitmap::from_numbers(&[number]), &mut scratch);
         let reply =
             peer.call(&[put, Op::Setattr { stateid: Stateid::ANONYMOUS, attributes: fattr }]);
         assert_eq!(reply.status(), status, "{number}");
     }
-    let write_only = Bitmap::of(&[attribute::TIME_MODIFY_SET]);
+    let write_only = Bitmap::from_numbers(&[attribute::TIME_MODIFY_SET]);
     let reply = peer.call(&[put, Op::Getattr { request: write_only }]);
     assert_eq!(reply.status(), Status::Inval);
 }
@@ -170,7 +170,7 @@ fn listings_go_on_where_they_ended() {
         let create = Op::Create { kind, name: name.as_bytes(), attributes: Fattr::default() };
         assert_eq!(on_export(&mut peer, create).status(), Status::Ok);
     }
-    let request = Bitmap::of(&[attribute::FILEID, attribute::TYPE]);
+    let request = Bitmap::from_numbers(&[attribute::FILEID, attribute::TYPE]);
     let mut cookie = 0;
     let mut verifier = Verifier::default();
     let mut found = Vec::new();

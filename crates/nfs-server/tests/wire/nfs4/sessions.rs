@@ -122,7 +122,7 @@ fn enforces_session_limits() {
     let long = peer.call(&[Op::Putrootfh, Op::Lookup { name: &name }]);
     assert_eq!(long.status(), Status::ReqTooBig);
     peer.sequence -= 1;
-    let request = Bitmap::of(&[
+    let request = Bitmap::from_numbers(&[
         attribute::FILEHANDLE,
         attribute::OWNER,
         attribute::TIME_ACCESS,

@@ -49,7 +49,7 @@ fn list(peer: &mut Peer, file: FileHandle, cookie: u64, maxcount: u32) -> Result
 }
 
 fn change_of(peer: &mut Peer, file: FileHandle) -> u64 {
-    let request = Bitmap::of(&[attribute::CHANGE]);
+    let request = Bitmap::from_numbers(&[attribute::CHANGE]);
     let reply = call_on(peer, file, Op::Getattr { request });
     let OpOk::Getattr { attributes } = reply.ok() else { panic!("no GETATTR") };
     attributes.decode_values().unwrap().change.unwrap()
@@ -167,7 +167,7 @@ fn refuses_value_beyond_session_limit() {
 #[test]
 fn reports_support_and_access_rights() {
     let server = server();
-    let request = Bitmap::of(&[attribute::XATTR_SUPPORT]);
+    let request = Bitmap::from_numbers(&[attribute::XATTR_SUPPORT]);
     for (minor, support) in [(1, None), (2, Some(true))] {
         let mut peer = Peer::new(&server, minor, &[minor as u8]);
         let (file, _) = peer.open("a");

@@ -29,7 +29,7 @@ const OWN_SETTINGS: &[(&str, Setting)] = &[
 pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
     // A leading `-` would turn the name into an option of that program.
     let others = if setting == Setting::CryptCipher { "@._-:" } else { "@._-" };
-    if text.is_empty() || text.starts_with('-') || !is_made_of(text, others) {
+    if text.is_empty() || text.starts_with('-') || !consists_of(text, others) {
         return Err(Fault::new(format!("`{text}` is not a name"))
             .hint("letters, digits, `@`, `.`, `_` and `-`, but no `-` at the beginning"));
     }
@@ -42,7 +42,7 @@ pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
 }
 
 /// Returns true if a text contains only ASCII letters, digits and these characters.
-fn is_made_of(text: &str, others: &str) -> bool {
+fn consists_of(text: &str, others: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
@@ -103,7 +103,7 @@ fn check_sysctl(word: &str) -> Result<(), Fault> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     // An empty component, as in `..`, could escape from /proc/sys.
     let is_whole = name.split(['.', '/']).all(|part| !part.is_empty());
-    if !is_whole || !is_made_of(name, "._-/") || value.trim().is_empty() {
+    if !is_whole || !consists_of(name, "._-/") || value.trim().is_empty() {
         return Err(Fault::new(format!("`{word}` does not set a sysctl"))
             .hint("name=value, such as `vm.dirty_ratio=5`; join several with `+`"));
     }

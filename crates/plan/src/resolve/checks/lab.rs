@@ -10,13 +10,13 @@ use model::{
     BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Raid, RunSpec, ServerKind,
 };
 
-use super::Written;
-use crate::syntax::error::{Fault, Place, PlanError};
+use super::WrittenSettings;
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::raw::{RawPlan, RawTarget};
-use crate::syntax::text::either;
+use crate::syntax::text::join_with_or;
 
 /// Refuses a run whose hosts cannot be set up.
-pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let Some(lab) = run.lab.as_deref() else { return Ok(()) };
     check_storage_options(run, lab, written)?;
     let checks = [
@@ -168,7 +168,7 @@ fn link_problem(lab: &LabSpec) -> Option<Problem> {
 fn check_storage_options(
     run: &RunSpec,
     lab: &LabSpec,
-    written: &Written<'_>,
+    written: &WrittenSettings<'_>,
 ) -> Result<(), PlanError> {
     let storage = &lab.storage;
     if !lab.has_storage() {
@@ -246,7 +246,7 @@ fn path_problem(lab: &LabSpec) -> Option<Problem> {
     // An export names the clients that may mount it, so their addresses must be known.
     let exported = !matches!(lab.serving.kind, ServerKind::Ganesha | ServerKind::Running);
     let seen = if path == DataPath::Network && exported { lab.hosts().count() } else { 1 };
-    let lost = lab.hosts().take(seen).find(|host| host.reached_at().is_none())?;
+    let lost = lab.hosts().take(seen).find(|host| host.reachable_address().is_none())?;
     let other = if lost.name == lab.server.name { &lab.client } else { &lab.server };
     let what = format!("`{}` does not know the address of `{}`", other.name, lost.name);
     Some(Problem::new(&[Setting::DataPath], what, "write `address` in its [[host]]"))
@@ -262,7 +262,7 @@ pub(crate) fn check_systems(raw: &RawPlan) -> Result<(), PlanError> {
             if !ways.contains(&access.value) {
                 let what = format!("{} can't be reached by `{}`", recipe.name, access.value);
                 let names: Vec<&str> = ways.iter().map(|way| way.name()).collect();
-                let fault = Fault::new(what).hint(either(&names));
+                let fault = Fault::new(what).hint(join_with_or(&names));
                 return Err(fault.of_key("access", access.place));
             }
         }
@@ -313,7 +313,7 @@ pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanErro
     Ok(())
 }
 
-fn unused(target: &RawTarget, key: &'static str, place: Place, hint: &str) -> PlanError {
+fn unused(target: &RawTarget, key: &'static str, place: PlanPosition, hint: &str) -> PlanError {
     let what = format!("no run of `{}` uses it", target.name.value);
     Fault::new(what).hint(hint).of_key(key, place)
 }

@@ -7,13 +7,13 @@
 use model::setting::Setting;
 use model::{OpKind, Pass, RunSpec, Sharing, Workload};
 
-use super::Written;
+use super::WrittenSettings;
 use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::limits::{self, show_size};
 use crate::syntax::text;
 
 /// Refuses a run that its workload cannot execute.
-pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     check_passes(run, written)?;
     match run.workload {
         Workload::Stream => check_shared(run, written),
@@ -25,12 +25,12 @@ pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
     }
 }
 
-fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_passes(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let allowed = run.workload.passes_allowed();
     if let Some(pass) = run.passes.iter().find(|pass| !allowed.contains(pass)) {
         let names: Vec<&str> = allowed.iter().map(|pass| pass.name()).collect();
         let fault = Fault::new(format!("`{pass}` is not one of its passes"))
-            .hint(format!("its passes are {}", text::either(&names)));
+            .hint(format!("its passes are {}", text::join_with_or(&names)));
         return Err(written.fault(run, &[Setting::Passes], fault));
     }
     // Removed files are gone for later passes. Files that no pass creates are prepared in advance.
@@ -66,7 +66,7 @@ fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 }
 
 /// Attributes can only be read if an earlier pass has set them, on the same files and all of them.
-fn check_xattr_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_xattr_passes(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let mut are_set = false;
     for pass in &run.passes {
         let fault = match pass {
@@ -94,7 +94,7 @@ fn check_xattr_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanEr
 }
 
 /// Each worker needs at least one block of a shared file.
-fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_shared(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     if run.layout.sharing != Sharing::Shared {
         return Ok(());
     }
@@ -127,7 +127,7 @@ fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 }
 
 /// Random offsets need at least two blocks to choose from.
-fn check_random(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_random(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let single = run.file_size_bytes <= u64::from(run.io_size_bytes);
     // In this case, all random ops go to random files.
     let random = run.layout.random_percent;
@@ -145,7 +145,7 @@ fn check_random(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 
-fn check_tree(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_tree(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let mut all: u64 = 1;
     for level in 1..=run.tree.depth {
         all = all.saturating_add(u64::from(run.tree.branching).saturating_pow(level));
@@ -162,7 +162,7 @@ fn check_tree(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 
-fn check_pool(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_pool(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let pool = run.transactions;
     if pool.size_min_bytes <= pool.size_max_bytes {
         return Ok(());
@@ -177,7 +177,7 @@ fn check_pool(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 }
 
 /// Checks an op mix, whose file set follows from its load.
-fn check_offered(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+fn check_offered(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let is_empty = !run.op_mix.shares.is_empty()
         && run.op_mix.shares.iter().all(|(kind, _)| *kind == OpKind::Null);
     if run.load.rate_per_s > 0 || is_empty {

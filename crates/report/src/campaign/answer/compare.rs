@@ -7,8 +7,8 @@ use model::{Pass, RunSpec, Workload};
 use stats::effects::LevelEffect;
 
 use super::findings::{Finding, Findings, Ratios};
-use super::group::{Figure, Group, TARGETS_MAX};
-use super::relation::{Relation, level_with, relation};
+use super::group::{Group, TARGETS_MAX, UsableRow};
+use super::relation::{Relation, compare_rows, level_with};
 use super::trend;
 use crate::factor_effects::PassFactors;
 use crate::humanize::listed;
@@ -71,13 +71,13 @@ fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findi
     for a in of_one {
         pairs.extend(of_other.iter().filter(|b| is_alike(group, &a, b)).map(|b| (a, *b)));
     }
-    Sides { one, other, effect: None }.compare(group, &pairs, findings);
+    ComparedSides { one, other, effect: None }.compare(group, &pairs, findings);
 }
 
 /// Returns true if two results of different targets may be compared. Neither may measure only the
 /// tool, and all settings of the work and all columns that both have must be equal. Targets of
 /// different kinds may differ in `backend` and `direct`.
-fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
+fn is_alike<'a>(group: &Group<'a>, a: &UsableRow<'a>, b: &UsableRow<'a>) -> bool {
     let one = &a.row.run.spec;
     let other = &b.row.run.spec;
     if one.target.keeps_nothing() || other.target.keeps_nothing() {
@@ -118,7 +118,7 @@ fn factors_apart(
         }
         let alike = split_by_other_settings(group, &figures, name);
         if trend::is_number(group, &figures, name) {
-            trend::along(group, factors, name, &alike, findings);
+            trend::describe_trend(group, factors, name, &alike, findings);
             continue;
         }
         let mut values: Vec<String> = Vec::new();
@@ -145,7 +145,7 @@ fn factors_apart(
                 // one.
                 let also = differing_settings(name, &pairs);
                 if also.is_empty() {
-                    let sides = Sides { one: &sides[0], other: &sides[1], effect };
+                    let sides = ComparedSides { one: &sides[0], other: &sides[1], effect };
                     sides.compare(group, &pairs, findings);
                 } else {
                     let [one, other] = &sides;
@@ -162,7 +162,7 @@ fn factors_apart(
 
 /// Names the settings other than `name` that differ within some pair, including settings without a
 /// column in the report.
-fn differing_settings(name: &str, pairs: &[(Figure<'_>, Figure<'_>)]) -> Vec<String> {
+fn differing_settings(name: &str, pairs: &[(UsableRow<'_>, UsableRow<'_>)]) -> Vec<String> {
     let mut differing: Vec<String> = Vec::new();
     for (a, b) in pairs {
         let others = b.row.run.spec.settings();
@@ -180,9 +180,9 @@ fn differing_settings(name: &str, pairs: &[(Figure<'_>, Figure<'_>)]) -> Vec<Str
 fn pair_values<'a>(
     group: &Group<'a>,
     name: &str,
-    alike: &[Vec<Figure<'a>>],
+    alike: &[Vec<UsableRow<'a>>],
     values: [&str; 2],
-) -> Vec<(Figure<'a>, Figure<'a>)> {
+) -> Vec<(UsableRow<'a>, UsableRow<'a>)> {
     let mut pairs = Vec::new();
     for part in alike {
         let [one, other] =
@@ -197,11 +197,11 @@ fn pair_values<'a>(
 /// Groups the results so that those in one group differ only in the setting `name`.
 fn split_by_other_settings<'a>(
     group: &Group<'a>,
-    figures: &[Figure<'a>],
+    figures: &[UsableRow<'a>],
     name: &str,
-) -> Vec<Vec<Figure<'a>>> {
+) -> Vec<Vec<UsableRow<'a>>> {
     let mut keys = Vec::new();
-    let mut parts: Vec<Vec<Figure<'a>>> = Vec::new();
+    let mut parts: Vec<Vec<UsableRow<'a>>> = Vec::new();
     for figure in figures {
         let others: Vec<_> = group.settings(figure).filter(|(column, _)| *column != name).collect();
         let known = keys.iter().position(|known| *known == others);
@@ -215,7 +215,7 @@ fn split_by_other_settings<'a>(
 }
 
 /// Two sides to compare, by pairs of results.
-struct Sides<'s> {
+struct ComparedSides<'s> {
     one: &'s str,
     other: &'s str,
     /// Effect of one side relative to the other, in either direction, with all other settings
@@ -223,12 +223,12 @@ struct Sides<'s> {
     effect: Option<LevelEffect>,
 }
 
-impl Sides<'_> {
+impl ComparedSides<'_> {
     /// Reports how the two sides differ: as a whole if all pairs agree, otherwise pair by pair.
     fn compare<'a>(
         &self,
         group: &Group<'a>,
-        pairs: &[(Figure<'a>, Figure<'a>)],
+        pairs: &[(UsableRow<'a>, UsableRow<'a>)],
         findings: &mut Findings,
     ) {
         let mut above = Vec::new();
@@ -236,7 +236,7 @@ impl Sides<'_> {
         let mut level = 0;
         let mut unknown = 0;
         for (a, b) in pairs {
-            match relation(a, b) {
+            match compare_rows(a, b) {
                 Relation::Above(ratio) => above.push((a, b, ratio)),
                 Relation::Below(ratio) => below.push((b, a, ratio)),
                 Relation::Level => level += 1,
@@ -258,12 +258,12 @@ impl Sides<'_> {
                     Some(effect) => Ratios::from_effect(effect),
                     None => ratios,
                 };
-                findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
+                findings.record_lead(fast.to_owned(), slow.to_owned(), ratios);
             } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
                 for (fast, slow, ratio) in apart {
                     let fast = group.place(fast);
                     let slow = group.place(slow);
-                    findings.ahead(fast, slow, Ratios::from_one(*ratio));
+                    findings.record_lead(fast, slow, Ratios::from_one(*ratio));
                 }
             } else if !apart.is_empty() {
                 let some = apart.len();
@@ -293,7 +293,7 @@ fn ends_apart(group: &Group<'_>) -> Finding {
     let level = level_with(group, &highest).len().saturating_sub(1);
     let count =
         format!("{level} of the other {others} results are indistinguishable from the highest");
-    let ends = relation(&highest, &lowest);
+    let ends = compare_rows(&highest, &lowest);
     finding.by_intervals = ends != Relation::Unknown;
     finding.sentence = match ends {
         Relation::Unknown => "Too few trials to compare them".to_owned(),

@@ -74,7 +74,7 @@ impl Findings {
 
     /// Records that one side is ahead. Sides that are ahead of the same one are merged into one
     /// clause.
-    pub(super) fn ahead(&mut self, fast_side: String, slow_side: String, ratios: Ratios) {
+    pub(super) fn record_lead(&mut self, fast_side: String, slow_side: String, ratios: Ratios) {
         self.widen(ratios.largest);
         for clause in &mut self.clauses {
             if let Clause::Ahead { fast, slow, ratios: known } = clause

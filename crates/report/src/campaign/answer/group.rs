@@ -18,13 +18,13 @@ const FACTORS_MAX: usize = 2;
 
 /// Row with a usable result.
 #[derive(Clone, Copy)]
-pub(super) struct Figure<'a> {
+pub(super) struct UsableRow<'a> {
     pub row: &'a Row<'a>,
     /// Summary of its rates.
     pub rate: Summary,
 }
 
-impl<'a> Figure<'a> {
+impl<'a> UsableRow<'a> {
     pub(super) fn target(&self) -> &'a str {
         &self.row.run.spec.target_name
     }
@@ -38,7 +38,7 @@ pub(super) struct Group<'a> {
     /// The rate by which results are compared.
     metric: RateMetric,
     /// Results in order of appearance.
-    pub figures: Vec<Figure<'a>>,
+    pub figures: Vec<UsableRow<'a>>,
     columns: &'a [&'a str],
 }
 
@@ -74,7 +74,7 @@ impl<'a> Group<'a> {
         targets
     }
 
-    pub(super) fn figures_of(&self, target: &str) -> Vec<Figure<'a>> {
+    pub(super) fn figures_of(&self, target: &str) -> Vec<UsableRow<'a>> {
         let mut figures = self.figures.clone();
         figures.retain(|figure| figure.target() == target);
         figures
@@ -83,19 +83,19 @@ impl<'a> Group<'a> {
     /// Name and value of every column for a result.
     pub(super) fn settings(
         &self,
-        figure: &Figure<'a>,
+        figure: &UsableRow<'a>,
     ) -> impl Iterator<Item = (&'a str, &'a str)> + use<'_, 'a> {
         self.columns.iter().copied().zip(figure.row.values.iter().map(String::as_str))
     }
 
     /// Value of a column; `None` if the setting does not apply.
-    pub(super) fn value(&self, figure: &Figure<'a>, name: &str) -> Option<&'a str> {
+    pub(super) fn value(&self, figure: &UsableRow<'a>, name: &str) -> Option<&'a str> {
         let (_, value) = self.settings(figure).find(|(known, _)| *known == name)?;
         if value == NOT_APPLICABLE { None } else { Some(value) }
     }
 
     /// Columns in which the given results differ.
-    pub(super) fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'a str> {
+    pub(super) fn varying(&self, figures: &[UsableRow<'a>]) -> Vec<&'a str> {
         let mut varying = Vec::new();
         for (column, name) in self.columns.iter().enumerate() {
             // Values differ somewhere exactly if two neighbors differ.
@@ -107,7 +107,7 @@ impl<'a> Group<'a> {
     }
 
     /// Formats the given settings of a result: `posix`, or `workers 4, io_size 64 KiB`.
-    pub(super) fn label(&self, figure: &Figure<'a>, columns: &[&str]) -> String {
+    pub(super) fn label(&self, figure: &UsableRow<'a>, columns: &[&str]) -> String {
         let mut parts = Vec::new();
         for (name, value) in self.settings(figure) {
             match name {
@@ -122,7 +122,7 @@ impl<'a> Group<'a> {
 
     /// Target of a result, with the settings that distinguish it from others of that target: `dir
     /// (posix)`.
-    pub(super) fn place(&self, figure: &Figure<'a>) -> String {
+    pub(super) fn place(&self, figure: &UsableRow<'a>) -> String {
         let label = self.label(figure, &self.varying(&self.figures_of(figure.target())));
         if label.is_empty() {
             figure.target().to_owned()
@@ -133,7 +133,7 @@ impl<'a> Group<'a> {
 
     /// Like [`Self::place`], but only with the settings shared by all results that are level with
     /// this one. A setting in which they differ makes no measurable difference.
-    pub(super) fn shared_place(&self, figure: &Figure<'a>, level: &[Figure<'a>]) -> String {
+    pub(super) fn shared_place(&self, figure: &UsableRow<'a>, level: &[UsableRow<'a>]) -> String {
         let mut targets: Vec<String> = Vec::new();
         for other in level.iter().chain([figure]) {
             if !targets.iter().any(|known| known == other.target()) {
@@ -184,14 +184,14 @@ impl<'a> Group<'a> {
     }
 
     /// Results that measure more than the tool itself; all results if there are no such ones.
-    pub(super) fn measured(&self) -> Vec<Figure<'a>> {
+    pub(super) fn measured(&self) -> Vec<UsableRow<'a>> {
         let mut measured = self.figures.clone();
         measured.retain(|figure| !figure.row.run.spec.target.keeps_nothing());
         if measured.is_empty() { self.figures.clone() } else { measured }
     }
 
     /// Lowest and highest result; the first one among equals.
-    pub(super) fn extremes(&self) -> (Figure<'a>, Figure<'a>) {
+    pub(super) fn extremes(&self) -> (UsableRow<'a>, UsableRow<'a>) {
         let figures = self.measured();
         let mut lowest = figures[0];
         let mut highest = figures[0];
@@ -206,13 +206,13 @@ impl<'a> Group<'a> {
         (lowest, highest)
     }
 
-    pub(super) fn shown(&self, figure: &Figure<'_>) -> String {
+    pub(super) fn shown(&self, figure: &UsableRow<'_>) -> String {
         self.metric.rate(figure.rate.median).to_string()
     }
 
     /// Formats both extremes with their units, smaller number first. For commands, that is the
     /// shortest time.
-    pub(super) fn shown_range(&self, lowest: &Figure<'_>, highest: &Figure<'_>) -> String {
+    pub(super) fn format_range(&self, lowest: &UsableRow<'_>, highest: &UsableRow<'_>) -> String {
         let low = self.shown(lowest);
         let high = self.shown(highest);
         match self.metric.rate(highest.rate.median).is_time() {

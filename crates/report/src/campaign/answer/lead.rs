@@ -10,7 +10,7 @@ use model::{CaveatCode, Expectation};
 use stats::effects::FactorEffect;
 
 use super::findings::{Finding, Ratios};
-use super::group::{Figure, Group};
+use super::group::{Group, UsableRow};
 use super::relation::level_with;
 use super::{caveats, qualifiers};
 use crate::campaign::row_excerpt::SHARE_MIN;
@@ -129,7 +129,7 @@ fn highest_figure(group: &Group<'_>) -> String {
     let (lowest, highest) = group.extremes();
     let level = level_with(group, &highest);
     if level.len() > 1 && level.len() == group.measured().len() {
-        let range = group.shown_range(&lowest, &highest);
+        let range = group.format_range(&lowest, &highest);
         return format!("{range} (intervals overlap){}", qualify_figure(&highest));
     }
     let place = group.shared_place(&highest, &level);
@@ -137,7 +137,7 @@ fn highest_figure(group: &Group<'_>) -> String {
 }
 
 /// Caveats without which a result must not be quoted.
-fn qualify_figure(figure: &Figure<'_>) -> String {
+fn qualify_figure(figure: &UsableRow<'_>) -> String {
     let mut text = String::new();
     for caveat in &figure.row.judged.caveats {
         // With either of these, the result may be the speed of memory rather than storage.

@@ -5,7 +5,7 @@
 
 use model::{CaveatCode, Pass};
 
-use super::group::{Figure, Group};
+use super::group::{Group, UsableRow};
 use crate::humanize::listed;
 
 /// Maximum number of results of a target to name; more are only counted.
@@ -73,27 +73,27 @@ fn created_differently(group: &Group<'_>) -> Option<String> {
     Some(format!("{nfs} wrote with FILE_SYNC, while on {directories}, files were only closed"))
 }
 
-fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a>> {
+fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<UsableRow<'a>> {
     let mut figures = group.figures.clone();
     figures.retain(|figure| has_caveat(figure, code));
     figures
 }
 
-fn shares_host(figure: &Figure<'_>) -> bool {
+fn shares_host(figure: &UsableRow<'_>) -> bool {
     has_caveat(figure, CaveatCode::SharedHost)
 }
 
 /// Returns true if several agents produced the result.
-fn is_of_many(figure: &Figure<'_>) -> bool {
+fn is_from_several_agents(figure: &UsableRow<'_>) -> bool {
     figure.row.run.spec.agents() > 1
 }
 
-fn has_caveat(figure: &Figure<'_>, code: CaveatCode) -> bool {
+fn has_caveat(figure: &UsableRow<'_>, code: CaveatCode) -> bool {
     figure.row.judged.caveats.iter().any(|caveat| caveat.code == code)
 }
 
 /// Names results: by target if all of its results are included, otherwise one by one or by count.
-fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
+fn name_figures<'a>(group: &Group<'a>, figures: &[UsableRow<'a>]) -> String {
     let mut names = Vec::new();
     for target in group.targets() {
         let some: Vec<_> = figures.iter().filter(|figure| figure.target() == target).collect();
@@ -119,10 +119,14 @@ pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
     if let Some((names, is)) = names_apart(&figures, in_memory) {
         parts.push(format!("{names} {is} a server in memory, not storage"));
     }
-    if let Some((names, _)) = names_apart(&figures, |f| shares_host(f) && !is_of_many(f)) {
+    if let Some((names, _)) =
+        names_apart(&figures, |f| shares_host(f) && !is_from_several_agents(f))
+    {
         parts.push(format!("{names} shared the host's CPUs with its server (shared-host)"));
     }
-    if let Some((names, is)) = names_apart(&figures, |f| shares_host(f) && is_of_many(f)) {
+    if let Some((names, is)) =
+        names_apart(&figures, |f| shares_host(f) && is_from_several_agents(f))
+    {
         parts.push(format!("{names} {is} from several hosts on one machine (shared-host)"));
     }
     if let Some((names, is)) = names_apart(&figures, |f| f.row.run.spec.target.keeps_nothing()) {
@@ -137,8 +141,8 @@ pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
 /// Names the targets of the results that have a property, with the verb (`is` or `are`). `None` if
 /// all or none of the results have it, because it then distinguishes no target.
 fn names_apart(
-    figures: &[&Figure<'_>],
-    has_property: fn(&Figure<'_>) -> bool,
+    figures: &[&UsableRow<'_>],
+    has_property: fn(&UsableRow<'_>) -> bool,
 ) -> Option<(String, &'static str)> {
     let mut names = Vec::new();
     let mut all = true;
@@ -156,6 +160,6 @@ fn names_apart(
     Some((listed(&names), if names.len() == 1 { "is" } else { "are" }))
 }
 
-fn in_memory(figure: &Figure<'_>) -> bool {
+fn in_memory(figure: &UsableRow<'_>) -> bool {
     figure.row.run.spec.target.nfs().is_some_and(|nfs| nfs.embedded)
 }

@@ -1,11 +1,11 @@
 //! Relation of two results: above, below, level or unknown.
 //!
-//! [`relation`] decides by the intervals of the two medians. Results with too few trials for an
+//! [`compare_rows`] decides by the intervals of the two medians. Results with too few trials for an
 //! interval are not compared.
 
 use stats::criteria::TRIALS_MIN;
 
-use super::group::{Figure, Group};
+use super::group::{Group, UsableRow};
 
 /// How one result relates to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,13 +22,13 @@ pub(super) enum Relation {
 
 /// Returns the results of a group that do not differ measurably from the given one, including
 /// itself.
-pub(super) fn level_with<'a>(group: &Group<'a>, figure: &Figure<'a>) -> Vec<Figure<'a>> {
+pub(super) fn level_with<'a>(group: &Group<'a>, figure: &UsableRow<'a>) -> Vec<UsableRow<'a>> {
     let mut level = group.measured();
-    level.retain(|other| relation(other, figure) == Relation::Level);
+    level.retain(|other| compare_rows(other, figure) == Relation::Level);
     level
 }
 
-pub(super) fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
+pub(super) fn compare_rows(one: &UsableRow<'_>, other: &UsableRow<'_>) -> Relation {
     // Requiring that two 95 % intervals of medians do not overlap is stricter than a rank test at
     // the 5 % level, so every difference reported here would be one there, too.
     let a = &one.rate;

@@ -6,8 +6,8 @@
 use model::Pass;
 
 use super::findings::{Findings, Ratios};
-use super::group::{Figure, Group};
-use super::relation::{Relation, relation};
+use super::group::{Group, UsableRow};
+use super::relation::{Relation, compare_rows};
 use crate::factor_effects::PassFactors;
 use crate::humanize::listed;
 use crate::table::setting_number::quantity;
@@ -23,13 +23,13 @@ enum Trend<'a> {
     Flat,
     /// Goes both up and down: the two results that are farthest apart, higher one first, and their
     /// ratio.
-    Varies(Figure<'a>, Figure<'a>, f64),
+    Varies(UsableRow<'a>, UsableRow<'a>, f64),
     /// Too few trials.
     Unknown,
 }
 
 /// Returns true if a setting is a number in all of these results to which it applies.
-pub(super) fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -> bool {
+pub(super) fn is_number(group: &Group<'_>, figures: &[UsableRow<'_>], name: &str) -> bool {
     let mut is_number = false;
     for figure in figures {
         let Some(value) = group.value(figure, name) else { continue };
@@ -42,7 +42,7 @@ pub(super) fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -
 }
 
 /// Numeric value of a setting. Results to which it does not apply sort last.
-fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
+fn setting_number(group: &Group<'_>, figure: &UsableRow<'_>, name: &str) -> f64 {
     match group.value(figure, name) {
         Some(value) => quantity(name, value).unwrap_or(f64::INFINITY),
         None => f64::INFINITY,
@@ -52,11 +52,11 @@ fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
 /// Describes how the results of one target change with a numeric setting. Each group in `alike` has
 /// results that differ in no other column. Settings that change along with it (`files` with
 /// `workers`) are named.
-pub(super) fn along<'a>(
+pub(super) fn describe_trend<'a>(
     group: &Group<'a>,
     factors: Option<&PassFactors>,
     name: &str,
-    alike: &[Vec<Figure<'a>>],
+    alike: &[Vec<UsableRow<'a>>],
     findings: &mut Findings,
 ) {
     let mut parts = alike.to_vec();
@@ -73,7 +73,7 @@ pub(super) fn along<'a>(
         let best = group.label(high, &[name]);
         let worst = group.label(low, &[name]);
         let times = Ratios::from_one(*ratio).as_times();
-        let along = along_with(name, &parts).join(", ");
+        let along = settings_varied_within(name, &parts).join(", ");
         let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
         let text = format!("{target} is best at {best}: {times} that at {worst}{along}");
         findings.difference(text, *ratio);
@@ -133,22 +133,27 @@ pub(super) fn along<'a>(
 
 /// The setting with its first and last value, and the settings that change with it: `workers 1 to
 /// 16 (and files)`. `None` if there is no pair.
-fn name_extremes<'a>(group: &Group<'a>, name: &str, parts: &[Vec<Figure<'a>>]) -> Option<String> {
+fn name_extremes<'a>(
+    group: &Group<'a>,
+    name: &str,
+    parts: &[Vec<UsableRow<'a>>],
+) -> Option<String> {
     let all = parts.iter().flatten();
-    let order = |a: &&Figure<'a>, b: &&Figure<'a>| {
+    let order = |a: &&UsableRow<'a>, b: &&UsableRow<'a>| {
         setting_number(group, a, name).total_cmp(&setting_number(group, b, name))
     };
     let first = all.clone().min_by(order)?;
     let last = all.max_by(order)?;
     let last = group.label(last, &[name]);
     let last = last.strip_prefix(name).unwrap_or(&last);
-    let along: Vec<String> = along_with(name, parts).into_iter().map(str::to_owned).collect();
+    let along: Vec<String> =
+        settings_varied_within(name, parts).into_iter().map(str::to_owned).collect();
     let along = if along.is_empty() { String::new() } else { format!(" (and {})", listed(&along)) };
     Some(format!("{} to{last}{along}", group.label(first, &[name])))
 }
 
 /// Describes how far a target kept up with the offered loads.
-pub(super) fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findings) {
+pub(super) fn offered(target: &str, figures: &[UsableRow<'_>], findings: &mut Findings) {
     let mut loads = Vec::new();
     for figure in figures {
         if let Some(offered) = figure.row.judged.offered_per_s {
@@ -170,7 +175,7 @@ pub(super) fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findi
 }
 
 /// Settings that vary within some group although they have no column.
-fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
+fn settings_varied_within(name: &str, parts: &[Vec<UsableRow<'_>>]) -> Vec<&'static str> {
     let mut along = Vec::new();
     for part in parts {
         let first = part[0].row.run.spec.settings();
@@ -186,13 +191,13 @@ fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
 }
 
 /// Determines the trend of results that are sorted by the setting.
-fn follow_trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
+fn follow_trend<'a>(part: &[UsableRow<'a>]) -> Trend<'a> {
     let mut up = false;
     let mut down = false;
-    let mut widest: Option<(Figure<'a>, Figure<'a>, f64)> = None;
+    let mut widest: Option<(UsableRow<'a>, UsableRow<'a>, f64)> = None;
     for (index, early) in part.iter().enumerate() {
         for late in &part[index + 1..] {
-            let (high, low, ratio) = match relation(late, early) {
+            let (high, low, ratio) = match compare_rows(late, early) {
                 Relation::Above(ratio) => {
                     up = true;
                     (late, early, ratio)
@@ -210,7 +215,7 @@ fn follow_trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
         }
     }
     let Some((high, low, ratio)) = widest else { return Trend::Flat };
-    match (relation(&part[part.len() - 1], &part[0]), up, down) {
+    match (compare_rows(&part[part.len() - 1], &part[0]), up, down) {
         (Relation::Above(ratio), _, false) => Trend::Rises(ratio),
         (Relation::Below(ratio), false, _) => Trend::Falls(ratio),
         _ => Trend::Varies(high, low, ratio),

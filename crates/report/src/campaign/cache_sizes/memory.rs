@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use model::{Fact, Host, LabSpec};
-use stats::Fall;
+use stats::RateDrop;
 
 use super::{SizeSweepRows, show_bytes};
 use crate::humanize::listed;
@@ -37,7 +37,7 @@ struct HostMemory {
 
 /// Ends the sentence with a clause on the host whose memory explains the drop, or says that none
 /// does.
-pub(super) fn explain(sheet: &Sheet<'_>, swept: &SizeSweepRows<'_, '_>, fall: &Fall) -> String {
+pub(super) fn explain(sheet: &Sheet<'_>, swept: &SizeSweepRows<'_, '_>, fall: &RateDrop) -> String {
     let hosts = list_hosts(sheet, &swept.rows);
     if hosts.is_empty() {
         return ".".to_owned();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Comparison, Judgement, Outcome, judge};
+use super::{Comparison, JudgedConclusion, Outcome, judge};
 use crate::document::{Block, Cell, Column, Form, Role, Section, Table, TableRow};
 use crate::humanize::{counted, percent};
 use crate::table::Sheet;
@@ -22,7 +22,7 @@ pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     let blocks = match form {
         Form::Text => {
             let lines = judgements.iter().map(|judgement| {
-                let shows = shows(judgement);
+                let shows = describe_result(judgement);
                 let text = judgement.conclusion.text.trim_end_matches('.');
                 format!("{}: \"{text}\": {shows}", judgement.standing.name())
             });
@@ -34,7 +34,7 @@ pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     Some(Section { id: "conclusions", heading, blocks, ..Section::default() })
 }
 
-fn table(judgements: &[Judgement]) -> Table {
+fn table(judgements: &[JudgedConclusion]) -> Table {
     let columns = Column::all(&[
         ("sentence", Role::Prose),
         ("the data", Role::Words),
@@ -45,7 +45,7 @@ fn table(judgements: &[Judgement]) -> Table {
         let cells = vec![
             Cell::text(&judgement.conclusion.text),
             Cell::text(judgement.standing.name()),
-            Cell::text(shows(judgement)),
+            Cell::text(describe_result(judgement)),
         ];
         rows.push(TableRow { cells, ..TableRow::default() });
     }
@@ -53,7 +53,7 @@ fn table(judgements: &[Judgement]) -> Table {
 }
 
 /// Describes what the data show, one clause for each kind of pass.
-fn shows(judgement: &Judgement) -> String {
+fn describe_result(judgement: &JudgedConclusion) -> String {
     if !judgement.why.is_empty() {
         return judgement.why.clone();
     }
@@ -62,7 +62,7 @@ fn shows(judgement: &Judgement) -> String {
 }
 
 /// `stream read: transfer_size 32 KiB is 1.85x (1.79x to 1.91x) 8 KiB, 22 trials`.
-fn clause(one: &Comparison, judgement: &Judgement) -> String {
+fn clause(one: &Comparison, judgement: &JudgedConclusion) -> String {
     let mut parts = Vec::new();
     let factor = &judgement.conclusion.factor;
     if let Some(share) = one.share {
@@ -134,7 +134,7 @@ impl ConclusionPart {
                 factor: judgement.conclusion.factor.clone(),
                 expect: judgement.conclusion.expect.name(),
                 outcome: judgement.standing.name(),
-                shows: shows(&judgement),
+                shows: describe_result(&judgement),
                 comparisons: judgement.comparisons.into_iter().map(comparison_part).collect(),
             });
         }

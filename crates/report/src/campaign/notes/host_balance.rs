@@ -25,7 +25,7 @@ pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
             lines.push(format!("{}: {}", sheet.name(row), balance_line(compared)));
         }
     }
-    load::first(lines)
+    load::keep_first_lines(lines)
 }
 
 fn balance_line(compared: &HostsCompared) -> String {

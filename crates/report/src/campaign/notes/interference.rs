@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{InterferenceRule, InterferenceSource};
-use stats::SetAside;
+use stats::DisturbedTrial;
 
 use super::load;
 use crate::table::{Row, Sheet};
@@ -32,7 +32,7 @@ pub(crate) fn summary(sheet: &Sheet<'_>) -> Option<String> {
     let mut sources: BTreeMap<InterferenceSource, (u32, u64, u64)> = BTreeMap::new();
     for row in &sheet.rows {
         made += row.judged.trials_made;
-        for SetAside { disturbance, .. } in &row.judged.set_aside {
+        for DisturbedTrial { disturbance, .. } in &row.judged.set_aside {
             count += 1;
             let found = disturbance.found;
             let (trials, least, most) =
@@ -76,7 +76,7 @@ pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
             worst.disturbance.describe(),
         ));
     }
-    load::first(lines)
+    load::keep_first_lines(lines)
 }
 
 fn is_recorded(row: &Row<'_>) -> bool {

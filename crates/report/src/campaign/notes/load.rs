@@ -38,11 +38,11 @@ pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
             lines.push(format!("{}: {}", sheet.name(row), parts.join("; ")));
         }
     }
-    first(lines)
+    keep_first_lines(lines)
 }
 
 /// Keeps the first few lines and counts the rest.
-pub(crate) fn first(mut lines: Vec<String>) -> Vec<String> {
+pub(crate) fn keep_first_lines(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(FIGURES_MAX);
     if more > 0 {
         lines.truncate(FIGURES_MAX);
@@ -143,7 +143,7 @@ pub(crate) fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
             spread(rate),
         ));
     }
-    first(lines)
+    keep_first_lines(lines)
 }
 
 /// Describes how busy the client was in each pass: `dir: stream write 97 %; nfs: ...`. `None` if

@@ -29,9 +29,9 @@ struct Column<'r> {
 }
 
 /// Marked cells, by run index and pass.
-pub(super) struct Best(HashSet<(u32, Pass)>);
+pub(super) struct BestCells(HashSet<(u32, Pass)>);
 
-impl Best {
+impl BestCells {
     /// Finds the best results of some runs.
     pub(super) fn new(runs: &[OneRun<'_>]) -> Self {
         let mut columns: BTreeMap<Column<'_>, Vec<(usize, Summary)>> = BTreeMap::new();

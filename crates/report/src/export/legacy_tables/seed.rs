@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 
 use model::{Pass, Workload};
 
-use super::best_by_size::Best;
+use super::best_by_size::BestCells;
 use super::{KIB, MIB, NOT_SUPPORTED, OneRun, in_mib, write_footer};
 use crate::humanize;
 use crate::table::{NOT_APPLICABLE, Sheet, effective_value};
@@ -55,7 +55,7 @@ const OPTIONS_SHOWN: [&str; 6] =
 pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut runs = OneRun::all(sheet, |_| true);
     let times = times::render(sheet, &runs);
-    let best = Best::new(&runs);
+    let best = BestCells::new(&runs);
     let mixed = mixed::render(sheet, &runs, &best);
     let mut noted = OneRun::all(sheet, |workload| workload == Workload::Mixed);
     runs.retain(|run| run.rows.iter().any(|r| matches!(r.judged.pass, Pass::Write | Pass::Read)));
@@ -77,7 +77,7 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
 }
 
 /// Renders output and input by machine and size.
-fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
+fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &BestCells) -> String {
     let mut lines: Vec<(u64, String, [String; 2])> = Vec::new();
     let mut name_width = MACHINE_LENGTH;
     let mut widths = [8, 10];
@@ -133,7 +133,7 @@ enum Unit {
 /// Formats a cell: a result, marked if it is the best of its column. A result read from this host's
 /// memory is shown as `silly (244534)`. Combinations that are not possible, and those in which no
 /// trial succeeded, are labeled as such.
-fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
+fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &BestCells) -> String {
     let spec = &run.first().run.spec;
     if !spec.passes().contains(&pass) {
         return "-".to_owned();
@@ -149,7 +149,7 @@ fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
     let of_pass = run.rows.iter().find(|row| row.judged.pass == pass);
     let failures = of_pass.map_or(&[][..], |row| &row.judged.failures);
     match cell.as_str() {
-        "-" if failures.iter().any(|failure| says_not_supported(&failure.reason)) => {
+        "-" if failures.iter().any(|failure| is_unsupported(&failure.reason)) => {
             NOT_SUPPORTED.to_owned()
         }
         "-" if !failures.is_empty() => "failed".to_owned(),
@@ -162,7 +162,7 @@ fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
 /// footer has the message.
 ///
 /// **Source:** nfs-utils 1.3 and 2.6, mount.nfs and rpc.nfsd; strerror(3).
-fn says_not_supported(reason: &str) -> bool {
+fn is_unsupported(reason: &str) -> bool {
     let sentences = ["is not supported", "Protocol not supported", "Unsupported version"];
     sentences.iter().any(|sentence| reason.contains(sentence))
 }
@@ -196,7 +196,7 @@ pub(super) fn name_machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
 }
 
 /// Renders rates by NFS options; empty if no run has any.
-fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
+fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &BestCells) -> String {
     let mut grid = Grid::new(&[
         ("read (MB/s)", Align::Right),
         ("write (MB/s)", Align::Right),

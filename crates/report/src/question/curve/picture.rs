@@ -117,9 +117,9 @@ fn quantile_lines(
         let mut sustained = Vec::new();
         let mut others = Vec::new();
         for point in named.curve.points() {
-            match point.standing() {
-                curve::Standing::Sustained => sustained.push(draw_dot(point, *q, axes)),
-                curve::Standing::Missing => {}
+            match point.status() {
+                curve::PointStatus::Sustained => sustained.push(draw_dot(point, *q, axes)),
+                curve::PointStatus::Missing => {}
                 _ => others.push(draw_dot(point, *q, axes)),
             }
         }
@@ -136,7 +136,7 @@ fn draw_dot(point: &LoadPoint, q: f64, axes: &Axes) -> Dot {
     let done = Rate::Ops(point.achieved_per_s);
     let offered = point.requested_per_s as f64;
     let time_ns = point.response_time.quantile(q);
-    let is_sustained = point.standing() == curve::Standing::Sustained;
+    let is_sustained = point.status() == curve::PointStatus::Sustained;
     let remark = match (is_sustained, point.client_saturated) {
         (true, false) => "",
         (true, true) => ", this host short of CPU time",

@@ -5,7 +5,7 @@
 use model::question::{CurveRequest, ResponseBound};
 use model::units::Nanos;
 use stats::Rate;
-use stats::curve::{Broken, Curve, Knee, LoadPoint, Standing};
+use stats::curve::{Curve, Knee, LoadPoint, PointStatus, RuleViolation};
 
 use super::NamedCurve;
 use crate::humanize::counted;
@@ -82,8 +82,8 @@ fn describe_knee(curve: &Curve) -> Option<String> {
 /// Describes the highest load that meets a bound.
 fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
     let limit = bound.describe();
-    let heaviest = curve.under(|point| point.keeps(bound));
-    let first_over = curve.points().iter().find(|point| !point.keeps(bound));
+    let heaviest = curve.heaviest_within(|point| point.meets_bound(bound));
+    let first_over = curve.points().iter().find(|point| !point.meets_bound(bound));
     match (heaviest, first_over) {
         (Some(best), None) => format!(
             "the highest load tried, {} ({}), has {limit}; raise --max-load to find the limit.",
@@ -120,8 +120,8 @@ const fn explain_client_limit(point: &LoadPoint) -> &'static str {
 
 /// Explains why a load point does not meet a bound.
 fn explain_miss(point: &LoadPoint, bound: &ResponseBound) -> String {
-    match point.standing() {
-        Standing::Sustained => format!("{} {}", bound.name(), Nanos(point.time_ns(bound))),
+    match point.status() {
+        PointStatus::Sustained => format!("{} {}", bound.name(), Nanos(point.time_ns(bound))),
         _ => describe_standing(point),
     }
 }
@@ -132,7 +132,7 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     let mut further = 0;
     let mut is_client_limited = false;
     for point in curve.points() {
-        if point.standing() == Standing::Sustained {
+        if point.status() == PointStatus::Sustained {
             continue;
         }
         is_client_limited |= point.client_saturated;
@@ -170,7 +170,7 @@ fn describe_client_limited(curve: &Curve) -> Option<String> {
     let mut all = 0;
     let mut limited = 0;
     for point in curve.points() {
-        if point.standing() == Standing::Sustained {
+        if point.status() == PointStatus::Sustained {
             all += 1;
             limited += usize::from(point.client_saturated);
         }
@@ -189,8 +189,8 @@ fn describe_client_limited(curve: &Curve) -> Option<String> {
 
 fn describe_point(point: &LoadPoint) -> String {
     let offered = format_ops(point.requested_per_s as f64);
-    match point.standing() {
-        Standing::Short => format!(
+    match point.status() {
+        PointStatus::Short => format!(
             "Of {offered} offered, {} were completed ({:.0} %): not sustained.",
             format_ops(point.achieved_per_s),
             point.share() * 100.0
@@ -201,11 +201,11 @@ fn describe_point(point: &LoadPoint) -> String {
 
 /// Formats the rating of a load point in one cell, with the names of the rules it breaks.
 pub(super) fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
-    let name = match (point.standing(), bound) {
-        (Standing::Sustained, Some(bound)) if !point.keeps(bound) => "too slow",
+    let name = match (point.status(), bound) {
+        (PointStatus::Sustained, Some(bound)) if !point.meets_bound(bound) => "too slow",
         (standing, _) => standing.name(),
     };
-    let rules: Vec<&str> = point.broken.iter().map(Broken::name).collect();
+    let rules: Vec<&str> = point.broken.iter().map(RuleViolation::name).collect();
     if rules.is_empty() { name.to_owned() } else { format!("{name}: {}", rules.join(", ")) }
 }
 
@@ -213,9 +213,9 @@ pub(super) fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
 fn describe_standing(point: &LoadPoint) -> String {
     let reasons: Vec<String> = match &point.missing {
         Some(why) => vec![why.lines().next().unwrap_or_default().to_owned()],
-        None => point.broken.iter().map(Broken::to_string).collect(),
+        None => point.broken.iter().map(RuleViolation::to_string).collect(),
     };
-    let name = point.standing().name();
+    let name = point.status().name();
     if reasons.is_empty() { name.to_owned() } else { format!("{name}: {}", reasons.join(", ")) }
 }
 

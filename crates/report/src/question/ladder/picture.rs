@@ -8,7 +8,7 @@ use stats::ladder::Limit;
 
 use super::PassLayers;
 use super::sentences::LayerNames;
-use crate::chart::{ChartText, Picture, STRIP, Strip, Tick, panel, percent};
+use crate::chart::{ChartRow, ChartText, Picture, STRIP, Tick, panel, percent};
 use crate::humanize;
 
 /// Draws the chart; `None` if there is no analysis.
@@ -23,7 +23,7 @@ pub(super) fn waterfall(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> 
         let limit = Limit::Layer(*layer);
         shares.push(format!("{name} {}", humanize::percent(share)));
         let is_limit = limit == analysis.limit;
-        strips.push(Strip {
+        strips.push(ChartRow {
             name,
             value: humanize::percent(share),
             lines: if is_limit { vec![("factors", words.limit(limit))] } else { Vec::new() },

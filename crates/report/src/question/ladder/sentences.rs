@@ -156,8 +156,8 @@ impl<'s> LayerNames<'s> {
         format!(
             "if it were infinitely fast, the rate would be about {} instead of {} ({}x; {}x to \
              {}x){next} (confidence {})",
-            stats::Rate::of_pass(ladder.pass, per_s * analysis.gain),
-            stats::Rate::of_pass(ladder.pass, per_s),
+            stats::Rate::for_pass(ladder.pass, per_s * analysis.gain),
+            stats::Rate::for_pass(ladder.pass, per_s),
             three_digits(analysis.gain),
             three_digits(lo),
             three_digits(hi),

@@ -10,7 +10,7 @@ use model::question::RampRequest;
 use model::units::Nanos;
 use model::{Pass, PassResult};
 use stats::Rate;
-use stats::breaking::{Purpose, Searched, TrialOutcome};
+use stats::breaking::{FinishedSearch, Purpose, TrialOutcome};
 
 use crate::chart::{
     ChartText, Dot, DotKind, Picture, Plot, RateAxis, RateUnit, Series, Tick, TimeAxis,
@@ -31,7 +31,7 @@ const TICKS_MAX: u32 = 6;
 pub(super) fn pictures(
     number: usize,
     name: &str,
-    searched: &Searched<'_>,
+    searched: &FinishedSearch<'_>,
     request: &RampRequest,
 ) -> Vec<Picture> {
     let Some(drawn) = RampPlot::new(searched, request) else { return Vec::new() };
@@ -50,7 +50,7 @@ pub(super) fn pictures(
     for (pass, points) in &drawn.passes {
         let mut dots = Vec::new();
         for point in points {
-            let rate = Rate::of_pass(*pass, point.per_s).to_string();
+            let rate = Rate::for_pass(*pass, point.per_s).to_string();
             dots.push(drawn.dot(point, rates.at(point.per_s), &rate));
         }
         rate_lines.push(Series { name: pass.name().to_owned(), dots, is_joined: true });
@@ -93,7 +93,7 @@ struct Point {
 impl Point {
     /// Summarizes the trials of a load in the pass at index `place`: those that tell something
     /// about the server or, if there are none, those in which the client was at its limit.
-    fn new(searched: &Searched<'_>, load: u32, place: usize) -> Option<Self> {
+    fn new(searched: &FinishedSearch<'_>, load: u32, place: usize) -> Option<Self> {
         let mut clean: Vec<&PassResult> = Vec::new();
         let mut limited: Vec<&PassResult> = Vec::new();
         for tried in &searched.tried {
@@ -142,13 +142,13 @@ struct RampPlot<'a> {
     passes: Vec<(Pass, Vec<Point>)>,
     /// Loads under which trials failed or got no reply.
     failed: BTreeSet<u32>,
-    gave_in: Option<u32>,
+    lightest_bad: Option<u32>,
     /// Lightest and heaviest load tried.
     ends: (u32, u32),
 }
 
 impl<'a> RampPlot<'a> {
-    fn new(searched: &Searched<'_>, request: &'a RampRequest) -> Option<Self> {
+    fn new(searched: &FinishedSearch<'_>, request: &'a RampRequest) -> Option<Self> {
         let spec = &searched.tried.first()?.run.spec;
         let counted = RateUnit::from_pass(*spec.passes().first()?);
         let mut loads = BTreeSet::new();
@@ -176,9 +176,9 @@ impl<'a> RampPlot<'a> {
         if !has_line {
             return None;
         }
-        let gave_in = searched.search.found().gave_in.map(|(load, _)| load);
+        let lightest_bad = searched.search.breaking_point().lightest_bad.map(|(load, _)| load);
         let ends = (*loads.first()?, *loads.last()?);
-        Some(Self { request, counted, passes, failed, gave_in, ends })
+        Some(Self { request, counted, passes, failed, lightest_bad, ends })
     }
 
     /// Position of a load on the axis, in percent.
@@ -244,7 +244,8 @@ impl<'a> RampPlot<'a> {
             "rate" => "offered load, op/s".to_owned(),
             setting => setting.replace('_', " "),
         };
-        let upright = self.gave_in.map(|load| (self.x_of_load(load), format!("breaks at {load}")));
+        let upright =
+            self.lightest_bad.map(|load| (self.x_of_load(load), format!("breaks at {load}")));
         let plot = Plot { about, x_ticks: self.x_ticks(), x_name, y_ticks, upright, series };
         plot.picture(title, Vec::new())
     }

@@ -56,7 +56,7 @@ fn count(heaviest: [u64; 2], service_ms: [f64; 2], is: impl Fn(Outcome, Outcome)
         let [before, after] = [0, 1].map(|side| {
             simulated(2 * seed + side, heaviest[side as usize], service_ms[side as usize])
         });
-        let compared = CurvesCompared::of(&before, &after, 0.05);
+        let compared = CurvesCompared::new(&before, &after, 0.05);
         is(compared.time, compared.peak)
     };
     (0..CURVES).filter(differs).count() as u64
@@ -91,7 +91,7 @@ fn pairs_equal_loads_with_interval() {
     let before =
         curve(&[(100, 100.0, 1_000_000), (200, 200.0, 2_000_000), (300, 300.0, 4_000_000)]);
     let after = curve(&[(100, 100.0, 2_000_000), (200, 200.0, 4_000_000), (300, 300.0, 8_000_000)]);
-    let compared = CurvesCompared::of(&before, &after, 0.05);
+    let compared = CurvesCompared::new(&before, &after, 0.05);
     let ratio = compared.time_ratio.unwrap();
     assert!([ratio.at, ratio.low, ratio.high].iter().all(|r| (r - 2.0).abs() < 1e-9), "{ratio:?}");
     // (100 x 1.5 + 100 x 3) / 300.
@@ -100,14 +100,14 @@ fn pairs_equal_loads_with_interval() {
     assert_eq!(compared.time, Outcome::Higher);
     // It is unknown how much more they would have sustained.
     assert_eq!((compared.peak, compared.knee), (Outcome::Unclear, Outcome::Unclear));
-    assert_eq!(CurvesCompared::of(&after, &before, 0.05).time, Outcome::Lower);
+    assert_eq!(CurvesCompared::new(&after, &before, 0.05).time, Outcome::Lower);
 }
 
 #[test]
 fn interpolates_missing_load() {
     let before = curve(&[(100, 100.0, 1_000), (150, 150.0, 1_000), (400, 400.0, 9_000)]);
     let after = curve(&[(100, 100.0, 1_000), (200, 200.0, 3_000), (300, 200.0, 900_000)]);
-    let compared = CurvesCompared::of(&before, &after, 0.05);
+    let compared = CurvesCompared::new(&before, &after, 0.05);
     let pair = |requested_per_s, other, is_between| TimePair {
         requested_per_s,
         mean_ns: [1_000.0, other],
@@ -122,7 +122,7 @@ fn separates_peaks_by_sustained_loads() {
     let of = |sustained: u64, short: u64| {
         curve(&[(sustained, sustained as f64, 1), (short, sustained as f64, 900)])
     };
-    let peak = |before: &Curve, after: &Curve| CurvesCompared::of(before, after, 0.05).peak;
+    let peak = |before: &Curve, after: &Curve| CurvesCompared::new(before, after, 0.05).peak;
     let low = of(100, 120);
     let high = of(140, 160);
     assert_eq!(peak(&low, &high), Outcome::Higher);

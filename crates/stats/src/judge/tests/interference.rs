@@ -44,7 +44,7 @@ fn counts_all_if_most_are_disturbed() {
     assert_eq!((judged.trials_used, judged.set_aside.len(), disturbed_trials(&run)), (4, 0, 0));
     assert_eq!((judged.verdict, codes(&judged)), (Verdict::Valid, vec!["interference"]));
     let caveat = &judged.caveats[0];
-    assert_eq!(caveat.extent, Extent::Trials { seen: 3, made: 4 });
+    assert_eq!(caveat.extent, CaveatExtent::Trials { seen: 3, made: 4 });
     let data = caveat.data.as_ref().unwrap();
     assert_eq!((data.found, data.limit), (21.0, 5.0));
 }

@@ -17,7 +17,7 @@ use nfs_client::proto::version::ProtocolVersion;
 use workload::Name;
 use workload::names::Sort;
 
-use super::super::set::{Common, PlusListing};
+use super::super::set::{PlusListing, WorkerState};
 use super::{OpSlot, Opens, Stage, Transfer, Transfers};
 use crate::backend::files::{XATTR_NAME, XATTR_VALUE, there_and_back};
 use crate::backend::posix::put_each;
@@ -31,7 +31,7 @@ impl Transfers {
         now_ns: u64,
         slot: u32,
         tag: u32,
-        common: &mut Common,
+        common: &mut WorkerState,
     ) -> bool {
         let state = &mut self.ops[slot as usize];
         let OpSlot { op, stage, .. } = *state;
@@ -68,7 +68,7 @@ impl Transfers {
         link: &mut Connection,
         now_ns: u64,
         tag: u32,
-        common: &mut Common,
+        common: &mut WorkerState,
     ) {
         let started = if self.table[tag as usize].stage.moves_data() {
             self.start_transfer(link, now_ns, tag, common)
@@ -88,7 +88,7 @@ impl Transfers {
         link: &mut Connection,
         now_ns: u64,
         tag: u32,
-        common: &Common,
+        common: &WorkerState,
     ) -> Result<(), NotStarted> {
         let Transfer { op, stage, .. } = self.table[tag as usize];
         let Some(slot) = op else { return Err(NO_HANDLE) };
@@ -126,7 +126,7 @@ impl Transfers {
         link: &mut Connection,
         now_ns: u64,
         tag: u32,
-        common: &mut Common,
+        common: &mut WorkerState,
     ) -> Result<(), NotStarted> {
         let Transfer { op, kind, stage, file: number, offset, len, .. } = self.table[tag as usize];
         // A rewrite doesn't belong to an op, so its file is one of the set.
@@ -192,7 +192,7 @@ impl From<StartError> for NotStarted {
 
 /// Returns the payload of a WRITE: part of the pool, unless it has to be assembled.
 fn payload_of<'a>(
-    common: &Common,
+    common: &WorkerState,
     scratch: &'a mut [u8],
     kind: OpKind,
     number: u32,
@@ -214,7 +214,7 @@ fn payload_of<'a>(
 }
 
 /// Returns the object that an op works on, whether found or already known.
-fn object<'a>(state: &'a OpSlot, common: &'a Common) -> &'a File {
+fn object<'a>(state: &'a OpSlot, common: &'a WorkerState) -> &'a File {
     match &state.object {
         Some(found) => found,
         None => common.file(state.op.file),
@@ -244,7 +244,7 @@ fn action_of<'a>(
     state: &'a OpSlot,
     name: &'a [u8],
     other: &'a [u8],
-    common: &'a Common,
+    common: &'a WorkerState,
 ) -> Result<Operation<'a>, NotStarted> {
     let op = &state.op;
     let dir = common.place(op.file);
@@ -275,12 +275,12 @@ fn action_of<'a>(
 }
 
 /// Returns the attributes of a new directory.
-fn made_directory(common: &Common) -> Sattr {
+fn made_directory(common: &WorkerState) -> Sattr {
     Sattr::with_mode(if common.set.is_open_to_all() { 0o777 } else { 0o755 })
 }
 
 /// Returns the call of an op that queries, changes attributes or commits.
-fn query_of<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
+fn query_of<'a>(state: &'a OpSlot, common: &'a WorkerState) -> Operation<'a> {
     let op = &state.op;
     let is_old = common.set.version == ProtocolVersion::V2;
     let root = &common.set.directory;

@@ -9,7 +9,7 @@ use nfs_client::proto::client::{Event, File, Outcome};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
 
-use super::super::set::Common;
+use super::super::set::WorkerState;
 use super::{Stage, Transfer};
 use crate::backend::BadReply;
 use crate::backend::files::XATTR_VALUE;
@@ -17,7 +17,7 @@ use crate::backend::posix::get_each;
 
 /// The result of a call that didn't fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
+pub(super) enum CallResult {
     /// It transferred this many bytes.
     Moved(u32),
     /// It created a file, whose handle the server may or may not have returned.
@@ -30,8 +30,8 @@ pub(super) enum Judged {
 pub(super) fn judge(
     event: &Event<'_>,
     transfer: &Transfer,
-    common: &mut Common,
-) -> Result<Judged, OpError> {
+    common: &mut WorkerState,
+) -> Result<CallResult, OpError> {
     if transfer.kind == OpKind::LookupMissing {
         return judge_missing(event);
     }
@@ -61,7 +61,7 @@ pub(super) fn judge(
                     return Err(OpError::MISMATCH);
                 }
             }
-            Ok(Judged::Moved(count))
+            Ok(CallResult::Moved(count))
         }
         Outcome::Written { count, committed, verifier } => {
             if count == 0 || count > transfer.len {
@@ -87,7 +87,7 @@ pub(super) fn judge(
                     uncommitted.note_progress();
                 }
             }
-            Ok(Judged::Moved(count))
+            Ok(CallResult::Moved(count))
         }
         Outcome::Committed { verifier } => {
             let index = common.index(transfer.file);
@@ -95,20 +95,20 @@ pub(super) fn judge(
                 Some(uncommitted) => uncommitted.note_committed(index, verifier),
                 None => true,
             };
-            Ok(if is_safe { Judged::Moved(0) } else { Judged::Unsafe })
+            Ok(if is_safe { CallResult::Moved(0) } else { CallResult::Unsafe })
         }
         Outcome::Object { .. } if matches!(transfer.stage, Stage::Find | Stage::Make) => {
-            Ok(Judged::Created(event.file.copied()))
+            Ok(CallResult::Created(event.file.copied()))
         }
         Outcome::XattrValue { len } if len as usize != XATTR_VALUE.len() => Err(OpError::SHORT),
-        _ => Ok(Judged::Moved(0)),
+        _ => Ok(CallResult::Moved(0)),
     }
 }
 
 /// Interprets the lookup of a name that must not exist.
-fn judge_missing(event: &Event<'_>) -> Result<Judged, OpError> {
+fn judge_missing(event: &Event<'_>) -> Result<CallResult, OpError> {
     match &event.result {
-        Err(error) if error_of(error).0 == Status::NoEnt.number() => Ok(Judged::Moved(0)),
+        Err(error) if error_of(error).0 == Status::NoEnt.number() => Ok(CallResult::Moved(0)),
         Err(error) => Err(error_of(error)),
         Ok(_) => Err(OpError(Status::Exist.number())),
     }
@@ -143,7 +143,7 @@ pub(super) fn is_delegation_lost(event: &Event<'_>) -> bool {
 
 /// Returns the op's error. Also keeps the first reply whose reason doesn't fit into an error code.
 #[cold]
-fn note_error(event: &Event<'_>, error: CallError, common: &mut Common) -> OpError {
+fn note_error(event: &Event<'_>, error: CallError, common: &mut WorkerState) -> OpError {
     if matches!(error, CallError::Rpc(_) | CallError::Malformed(_)) {
         common.bad_reply.get_or_insert(BadReply { call: event.kind, error });
     }

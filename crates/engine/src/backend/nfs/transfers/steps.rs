@@ -14,7 +14,7 @@
 
 use model::{Op, OpKind};
 
-use super::super::set::Common;
+use super::super::set::WorkerState;
 use super::OpSlot;
 
 /// The stage of an op.
@@ -42,7 +42,7 @@ impl Stage {
 }
 
 /// Returns the first stage of an op.
-pub(super) fn first(op: &Op, common: &Common) -> Stage {
+pub(super) fn first(op: &Op, common: &WorkerState) -> Stage {
     match op.kind {
         OpKind::Read | OpKind::GetChars | OpKind::Update => Stage::Read,
         OpKind::Write | OpKind::PutChars => Stage::Write,
@@ -55,7 +55,7 @@ pub(super) fn first(op: &Op, common: &Common) -> Stage {
         | OpKind::Link
         | OpKind::Commit
         | OpKind::Sync
-            if common.known(op.file).is_none() =>
+            if common.open_file(op.file).is_none() =>
         {
             Stage::Find
         }
@@ -87,7 +87,7 @@ pub(super) fn next(state: &OpSlot) -> Option<Stage> {
 }
 
 /// Returns true if the op opens what it finds or creates, and therefore must close it.
-pub(super) fn opens(op: &Op, common: &Common) -> bool {
+pub(super) fn opens(op: &Op, common: &WorkerState) -> bool {
     common.set.version.is_stateful()
         && matches!(op.kind, OpKind::Create | OpKind::ReadFile | OpKind::Append)
 }

@@ -7,7 +7,7 @@ use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, Sattr};
 use crate::nfs4::{Attributes, Bitmap, NumericOwner, SetTime, attribute};
 
 /// Attributes needed for those of a file.
-pub(super) const FILE: Bitmap = Bitmap::of(&[
+pub(super) const FILE: Bitmap = Bitmap::from_numbers(&[
     attribute::TYPE,
     attribute::SIZE,
     attribute::FSID,
@@ -24,13 +24,14 @@ pub(super) const FILE: Bitmap = Bitmap::of(&[
 ]);
 
 /// Attributes of a plain listing; an entry with an error does not fail the page.
-pub(super) const ENTRY: Bitmap = Bitmap::of(&[attribute::RDATTR_ERROR, attribute::FILEID]);
+pub(super) const ENTRY: Bitmap =
+    Bitmap::from_numbers(&[attribute::RDATTR_ERROR, attribute::FILEID]);
 
 /// Attributes of a listing with attributes.
 pub(super) const ENTRY_PLUS: Bitmap = FILE.union(ENTRY).with(attribute::FILEHANDLE);
 
 /// Attributes needed for FSSTAT.
-pub(super) const FSSTAT: Bitmap = Bitmap::of(&[
+pub(super) const FSSTAT: Bitmap = Bitmap::from_numbers(&[
     attribute::FILES_AVAIL,
     attribute::FILES_FREE,
     attribute::FILES_TOTAL,
@@ -40,7 +41,7 @@ pub(super) const FSSTAT: Bitmap = Bitmap::of(&[
 ]);
 
 /// Attributes needed for FSINFO.
-pub(super) const FSINFO: Bitmap = Bitmap::of(&[
+pub(super) const FSINFO: Bitmap = Bitmap::from_numbers(&[
     attribute::LINK_SUPPORT,
     attribute::SYMLINK_SUPPORT,
     attribute::CANSETTIME,
@@ -52,7 +53,7 @@ pub(super) const FSINFO: Bitmap = Bitmap::of(&[
 ]);
 
 /// Attributes needed for PATHCONF.
-pub(super) const PATHCONF: Bitmap = Bitmap::of(&[
+pub(super) const PATHCONF: Bitmap = Bitmap::from_numbers(&[
     attribute::CASE_INSENSITIVE,
     attribute::CASE_PRESERVING,
     attribute::CHOWN_RESTRICTED,
@@ -124,7 +125,7 @@ pub(super) fn pathconf_from(attributes: &Attributes<'_>) -> Pathconf {
 pub(super) struct Owner(Option<NumericOwner>, Option<NumericOwner>);
 
 impl Owner {
-    pub(super) fn of_attributes(attributes: &Sattr) -> Self {
+    pub(super) fn from_attributes(attributes: &Sattr) -> Self {
         Self(attributes.uid.map(NumericOwner::new), attributes.gid.map(NumericOwner::new))
     }
 }

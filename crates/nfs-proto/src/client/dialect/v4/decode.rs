@@ -9,7 +9,7 @@ use super::super::super::file::File;
 use super::super::super::file_attributes::read_described;
 use super::super::super::listing::{Entries, Listing};
 use super::super::super::operation::OperationKind;
-use super::super::{Answer, Prefix, not_a};
+use super::super::{DecodedReply, Prefix, not_a};
 use super::attributes;
 use crate::error::DecodeError;
 use crate::nfs4::{
@@ -43,14 +43,14 @@ pub(in super::super) fn read_prefix(
 
 /// The results found in a reply.
 #[derive(Default)]
-struct Found<'a> {
+struct CompoundResults<'a> {
     stateid: Option<Stateid>,
     file: Option<FileHandle>,
     attributes: Option<Fattr<'a>>,
     last: Option<OpOk<'a>>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> CompoundResults<'a> {
     /// Walks the results of a compound that succeeded.
     fn from_reply(reply: &CompoundReply<'a>) -> Result<Self, DecodeError> {
         let mut found = Self::default();
@@ -95,7 +95,7 @@ pub(in super::super) fn decode_outcome(
     owner: u32,
     results: Reader<'_>,
     file: &mut Option<File>,
-) -> Answer {
+) -> DecodedReply {
     if kind == OperationKind::Null {
         results.finish()?;
         return Ok(Ok(Outcome::Done));
@@ -104,7 +104,7 @@ pub(in super::super) fn decode_outcome(
     if reply.status != crate::Status::Ok {
         return Ok(Err(reply.status));
     }
-    let found = Found::from_reply(&reply)?;
+    let found = CompoundResults::from_reply(&reply)?;
     Ok(Ok(match (kind, found.last) {
         (OperationKind::Lookup, Some(OpOk::Getattr { .. }))
         | (
@@ -178,7 +178,7 @@ fn plain_outcome(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
 
 fn last_result(body: &[u8]) -> Result<OpOk<'_>, DecodeError> {
     let reply = CompoundReply::decode(Reader::new(body))?;
-    Found::from_reply(&reply)?.last.ok_or_else(|| not_a("a result"))
+    CompoundResults::from_reply(&reply)?.last.ok_or_else(|| not_a("a result"))
 }
 
 /// Decodes a page of a directory.

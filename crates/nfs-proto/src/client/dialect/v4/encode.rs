@@ -5,7 +5,7 @@
 
 use super::super::super::file::File;
 use super::super::super::operation::{Data, OpenAccess, Operation, OperationKind, SeekWhat};
-use super::super::super::types::{StartError, Wanted};
+use super::super::super::types::{StartError, WantedDelegation};
 use super::attributes::{ENTRY, ENTRY_PLUS, FILE, FSINFO, FSSTAT, Owner, PATHCONF, to_set};
 use super::owners::OWNER_BYTES;
 use crate::nfs3::{CreateHow, MknodWhat, Sattr, Verifier};
@@ -22,7 +22,7 @@ const SEQID_AT: usize = 4;
 pub(super) struct Compound<'c> {
     pub(super) builder: CompoundBuilder<'c>,
     pub(super) version: ProtocolVersion,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: WantedDelegation,
     pub(super) client: ClientId,
     pub(super) owner: [u8; OWNER_BYTES],
     /// The owner's sequence number; 0 if there are sessions.
@@ -50,7 +50,7 @@ impl Compound<'_> {
 
     /// Creates an object that is not a regular file.
     fn push_create(&mut self, dir: &File, name: &[u8], kind: CreateKind<'_>, attributes: &Sattr) {
-        let owner = Owner::of_attributes(attributes);
+        let owner = Owner::from_attributes(attributes);
         self.push_putfh(dir);
         let attributes = to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, self.scratch);
         self.builder.push(&Op::Create { kind, name, attributes });
@@ -72,7 +72,7 @@ impl Compound<'_> {
         // grants one. A write delegation is never wanted: data is written to the server at once.
         let want = match self.wanted {
             _ if !self.version.has_sessions() => 0,
-            Wanted::Read if access == share::READ => share::WANT_READ_DELEGATION,
+            WantedDelegation::Read if access == share::READ => share::WANT_READ_DELEGATION,
             _ => share::WANT_NO_DELEGATION,
         };
         self.builder.push(&Op::Open {
@@ -91,7 +91,7 @@ impl Compound<'_> {
         let mut scratch = std::mem::take(self.scratch);
         let seqid_at = match how {
             CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes) => {
-                let owner = Owner::of_attributes(attributes);
+                let owner = Owner::from_attributes(attributes);
                 let attributes =
                     to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, &mut scratch);
                 let how = match how {
@@ -236,7 +236,7 @@ fn encode_name_operation(compound: &mut Compound<'_>, operation: &Operation<'_>)
             compound.push_description();
         }
         Operation::Setattr { file, ref attributes } => {
-            let owner = Owner::of_attributes(attributes);
+            let owner = Owner::from_attributes(attributes);
             let attributes =
                 to_set(attributes, &owner).to_fattr(Attributes::UNDERSTOOD, compound.scratch);
             compound.builder.push(&Op::Putfh { file: file.handle });

@@ -26,13 +26,13 @@ pub(crate) struct Client {
     renewed_ns: AtomicU64,
     /// Flags that SEQUENCE returns to it.
     status_flags: AtomicU32,
-    holdings: Mutex<Holdings>,
+    holdings: Mutex<ClientState>,
     _charge: Charge,
 }
 
 /// Expired, replaced or forgotten: it may not hold anything any more.
 #[derive(Debug, Default)]
-pub(super) struct Holdings {
+pub(super) struct ClientState {
     /// Its delegations by file.
     pub(super) dead: bool,
     pub(super) open_owners: HashMap<Arc<[u8]>, Owner>,
@@ -151,7 +151,7 @@ impl Client {
         self.status_flags.fetch_and(!flags, Ordering::Relaxed);
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Holdings> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ClientState> {
         sync::lock(&self.holdings)
     }
 }
@@ -167,7 +167,7 @@ pub(crate) struct Identity<'a> {
     pub(crate) principal: Principal,
 }
 
-impl Holdings {
+impl ClientState {
     /// The owners of a kind.
     pub(super) fn owners_of(&mut self, kind: OwnerKind) -> &mut HashMap<Arc<[u8]>, Owner> {
         match kind {

@@ -18,7 +18,7 @@ use crate::sync;
 
 /// A client and the verifier that confirms it; v4.1 has none.
 #[derive(Clone, Debug)]
-pub(super) struct Registration {
+pub(super) struct ClientRegistration {
     pub(super) client: Arc<Client>,
     pub(super) confirm: [u8; 8],
 }
@@ -26,8 +26,8 @@ pub(super) struct Registration {
 /// The clients of one name.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    pub(super) confirmed: Option<Registration>,
-    pub(super) pending: Option<Registration>,
+    pub(super) confirmed: Option<ClientRegistration>,
+    pub(super) pending: Option<ClientRegistration>,
 }
 
 /// See the module.
@@ -54,7 +54,7 @@ impl ClientIndex {
     }
 
     /// Adds a client that has to confirm itself, replacing another pending one.
-    pub(super) fn set_pending(&mut self, entry: Registration) {
+    pub(super) fn set_pending(&mut self, entry: ClientRegistration) {
         let name = Arc::clone(&entry.client.owner);
         let id = entry.client.id;
         let record = self.records.entry(Arc::clone(&name)).or_default();
@@ -65,7 +65,7 @@ impl ClientIndex {
     }
 
     /// Finds the pending client with an id.
-    pub(super) fn find_pending(&self, id: u64) -> Option<&Registration> {
+    pub(super) fn find_pending(&self, id: u64) -> Option<&ClientRegistration> {
         let record = self.records.get(self.pending.get(&id)?)?;
         record.pending.as_ref().filter(|entry| entry.client.id == id)
     }
@@ -145,7 +145,7 @@ impl Tables {
         &self,
         record: &mut Record,
         now_ns: u64,
-    ) -> Option<Registration> {
+    ) -> Option<ClientRegistration> {
         let entry = record.confirmed.clone()?;
         let dead = entry.client.is_expired(now_ns, self.lease_ns) || entry.client.lock().dead;
         if dead {

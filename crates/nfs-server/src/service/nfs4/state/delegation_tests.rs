@@ -12,7 +12,7 @@ use super::tests::{LEASE_NS, World, share};
 use super::*;
 use crate::callback_line::CallbackLine;
 use crate::fs::InodeId;
-use crate::mailbox::{Mailbox, Order};
+use crate::mailbox::{LoopOrder, Mailbox};
 use nfs_proto::nfs4::Stateid;
 
 const READS: Share = Share { access: READ, deny: 0 };
@@ -59,7 +59,7 @@ impl Callee {
     /// Number of calls sent since the last time.
     fn calls(&self) -> usize {
         let orders = self.mailbox.take();
-        assert!(orders.iter().all(|order| matches!(order, Order::CallBack(1, _))));
+        assert!(orders.iter().all(|order| matches!(order, LoopOrder::CallBack(1, _))));
         orders.len()
     }
 

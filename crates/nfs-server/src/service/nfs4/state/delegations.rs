@@ -20,10 +20,10 @@ use nfs_proto::nfs4::{FileHandle, NoDelegation, Stateid};
 
 use super::Tables;
 use super::backchannel::RecallReply;
-use super::client::{Client, Holdings, Requester};
+use super::client::{Client, ClientState, Requester};
 use super::files::FileEntry;
 use super::held_state::State;
-use super::opens::living;
+use super::opens::live_state;
 use super::session::Session;
 use crate::fs::{InodeId, Pin};
 use crate::limits::NFS4_DELEGATIONS_MAX;
@@ -155,7 +155,7 @@ impl Tables {
     /// `Expired` for a client that has been forgotten.
     pub(crate) fn return_delegation(&self, state: &State) -> Result<(), Status> {
         let mut holdings = state.client.lock();
-        living(&mut holdings)?.delegations.remove(&state.file);
+        live_state(&mut holdings)?.delegations.remove(&state.file);
         self.end_state(state.key);
         self.delegation_counts.returned.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -274,7 +274,7 @@ impl Tables {
     /// `LocksHeld` for one that is still held.
     pub(super) fn free_delegation(
         &self,
-        holdings: &mut Holdings,
+        holdings: &mut ClientState,
         state: &State,
     ) -> Result<(), Status> {
         let Some(index) = holdings.revoked.iter().position(|key| *key == state.key) else {

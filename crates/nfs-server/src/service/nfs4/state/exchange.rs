@@ -10,11 +10,11 @@ use nfs_proto::Status;
 
 use super::Tables;
 use super::client::{Client, ClientKind, Identity};
-use super::client_index::Registration;
+use super::client_index::ClientRegistration;
 
 /// The client that EXCHANGE_ID found or created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Exchanged {
+pub(crate) struct ExchangedClient {
     /// The client id.
     pub(crate) id: u64,
     /// The sequence expected in its next CREATE_SESSION.
@@ -44,7 +44,7 @@ impl Tables {
         identity: Identity<'_>,
         kind: ExchangeKind,
         now_ns: u64,
-    ) -> Result<Exchanged, Status> {
+    ) -> Result<ExchangedClient, Status> {
         self.sweep(now_ns);
         let mut index = self.lock_index(ClientKind::WithSessions);
         let record = index.record_of(identity.owner)?;
@@ -77,7 +77,7 @@ impl Tables {
             Ok(Some(client)) => {
                 client.renew(now_ns);
                 let sequence = client.lock().creation.0.wrapping_add(1);
-                Ok(Exchanged { id: client.id, sequence, confirmed: true })
+                Ok(ExchangedClient { id: client.id, sequence, confirmed: true })
             }
             Ok(None) => {
                 let charge = self.charge_client(identity.owner).inspect_err(|_| {
@@ -86,8 +86,8 @@ impl Tables {
                 let kind = ClientKind::WithSessions;
                 let client = Client::new(self.new_client_id(), kind, identity, charge, now_ns);
                 let id = client.id;
-                index.set_pending(Registration { client, confirm: [0; 8] });
-                Ok(Exchanged { id, sequence: 1, confirmed: false })
+                index.set_pending(ClientRegistration { client, confirm: [0; 8] });
+                Ok(ExchangedClient { id, sequence: 1, confirmed: false })
             }
             Err(status) => {
                 index.drop_if_empty(identity.owner);

@@ -92,7 +92,7 @@ impl Grace {
     }
 
     /// Leaves time for the next reclaim, until the period has lasted twice its length.
-    fn prolong(&self, known: &KnownClients, now_ns: u64) {
+    fn extend(&self, known: &KnownClients, now_ns: u64) {
         let until_ns = now_ns.saturating_add(RECLAIM_INTERVAL_NS).min(known.limit_ns);
         self.until_ns.fetch_max(until_ns, Ordering::Relaxed);
     }
@@ -127,7 +127,7 @@ impl Tables {
         if known.principals.get(&client.owner) != Some(&client.principal) {
             return Err(Status::ReclaimBad);
         }
-        self.grace.prolong(&known, now_ns);
+        self.grace.extend(&known, now_ns);
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Tables {
     pub(crate) fn note_reclaim(&self, now_ns: u64) {
         let known = sync::lock(&self.grace.clients);
         if self.is_in_grace(now_ns) {
-            self.grace.prolong(&known, now_ns);
+            self.grace.extend(&known, now_ns);
         }
     }
 

@@ -160,7 +160,7 @@ impl Tables {
         }
         // v4.0 distinguishes these: a stateid from an earlier start has to be reclaimed, one of an
         // expired lease is lost, and anything else is the client's mistake.
-        if !self.was_given(number) {
+        if !self.was_assigned(number) {
             return Status::StaleStateid;
         }
         match self.client(self.new_start_id(number), now_ns) {

@@ -12,10 +12,10 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::Stateid;
 
 use super::Tables;
-use super::client::{Client, Holdings, OwnerKind};
+use super::client::{Client, ClientState, OwnerKind};
 use super::files::FileEntry;
 use super::held_state::{READ, State, WRITE};
-use super::opens::{forget_locker, living, shared_name};
+use super::opens::{forget_locker, live_state, shared_name};
 use super::owner::OwnerTurn;
 use super::ranges::{LockMode, Range, Span};
 use crate::fs::InodeId;
@@ -34,7 +34,7 @@ pub(crate) struct LockRequest<'a> {
 
 /// The conflicting lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Denied {
+pub(crate) struct ConflictingLock {
     /// The bytes that are locked.
     pub(crate) span: Span,
     /// Whether it is shared.
@@ -47,14 +47,14 @@ pub(crate) struct Denied {
 
 /// Why a lock was not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum LockRefusal {
     /// Another lock conflicts.
-    Denied(Denied),
+    Denied(ConflictingLock),
     /// Any other status.
     Status(Status),
 }
 
-impl From<Status> for Refused {
+impl From<Status> for LockRefusal {
     fn from(status: Status) -> Self {
         Self::Status(status)
     }
@@ -73,7 +73,7 @@ impl Tables {
         now_ns: u64,
     ) -> Result<(), Status> {
         let mut holdings = client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         if !holdings.lock_owners.contains_key(name) {
             self.forget_idle_owners(holdings, OwnerKind::Lock, now_ns)?;
             self.add_owner(&mut holdings.lock_owners, name, sequence)?;
@@ -89,13 +89,13 @@ impl Tables {
     /// Locks bytes of an open file. `state` is the open, or a lock state under it.
     ///
     /// # Errors
-    /// [`Refused`]; its status is `OpenMode` if the file is not open for it.
+    /// [`LockRefusal`]; its status is `OpenMode` if the file is not open for it.
     pub(crate) fn lock_range(
         &self,
         state: &Arc<State>,
         request: LockRequest<'_>,
         now_ns: u64,
-    ) -> Result<Stateid, Refused> {
+    ) -> Result<Stateid, LockRefusal> {
         let open = state.open.as_ref().unwrap_or(state);
         if !open.is_open() {
             return Err(Status::BadStateid.into());
@@ -115,7 +115,8 @@ impl Tables {
                 return Err(Status::BadStateid.into());
             };
             let Some((range, holder)) = find_conflict(entry, open.client.id, request) else {
-                let locker = self.lock_state(living(&mut holdings)?, entry, open, request.owner)?;
+                let locker =
+                    self.lock_state(live_state(&mut holdings)?, entry, open, request.owner)?;
                 return Ok(self.set_range(entry, &locker, request)?);
             };
             // Forgetting the holder takes its own locks, so release ours first: no thread ever
@@ -123,7 +124,7 @@ impl Tables {
             drop(shard);
             drop(holdings);
             if self.expire_holder(&holder, Status::Denied, now_ns).is_err() {
-                return Err(Refused::Denied(denied_by(range, &holder)));
+                return Err(LockRefusal::Denied(denied_by(range, &holder)));
             }
         }
     }
@@ -131,7 +132,7 @@ impl Tables {
     /// The lock state of an owner in a file, created if necessary.
     fn lock_state(
         &self,
-        holdings: &mut Holdings,
+        holdings: &mut ClientState,
         entry: &mut FileEntry,
         open: &Arc<State>,
         name: &[u8],
@@ -198,7 +199,7 @@ impl Tables {
         file: InodeId,
         request: LockRequest<'_>,
         now_ns: u64,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), ConflictingLock> {
         loop {
             let found = {
                 let shard = self.files.lock(file);
@@ -217,7 +218,7 @@ impl Tables {
     /// `LocksHeld`.
     pub(crate) fn release_lock_owner(&self, client: &Client, name: &[u8]) -> Result<(), Status> {
         let mut holdings = client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         let Some(owner) = holdings.lock_owners.get(name) else { return Ok(()) };
         let mut lockers = Vec::new();
         for key in owner.states.values() {
@@ -240,7 +241,7 @@ impl Tables {
     /// `LocksHeld` for opens and if locks are held.
     pub(crate) fn free_state(&self, state: &State) -> Result<(), Status> {
         let mut holdings = state.client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         if state.delegation.is_some() {
             return self.free_delegation(holdings, state);
         }
@@ -254,7 +255,7 @@ impl Tables {
 
     fn holds_range(&self, locker: &State) -> bool {
         let shard = self.files.lock(locker.file);
-        shard.get(&locker.file).is_some_and(|entry| entry.ranges.holds(locker.key))
+        shard.get(&locker.file).is_some_and(|entry| entry.ranges.has_locks(locker.key))
     }
 
     /// Removes a lock state from its file.
@@ -307,8 +308,8 @@ fn find_conflict(
     Some((range, Arc::clone(locker)))
 }
 
-fn denied_by(range: Range, holder: &State) -> Denied {
-    Denied {
+fn denied_by(range: Range, holder: &State) -> ConflictingLock {
+    ConflictingLock {
         span: range.span,
         mode: range.mode,
         client: holder.client.id,

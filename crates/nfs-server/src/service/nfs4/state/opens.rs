@@ -9,7 +9,7 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::Stateid;
 
 use super::Tables;
-use super::client::{Client, Holdings, OwnerKind};
+use super::client::{Client, ClientState, OwnerKind};
 use super::files::FileEntry;
 use super::held_state::{READ, Share, State, WRITE};
 use super::owner::{LastReply, Owner, OwnerTurn};
@@ -18,7 +18,7 @@ use crate::limits::{NFS4_OWNER_BYTES, NFS4_OWNERS_MAX, NFS4_STATE_BYTES};
 
 /// The result of an OPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Opened {
+pub(crate) struct OpenResult {
     /// The stateid of the open.
     pub(crate) stateid: Stateid,
     /// Whether OPEN_CONFIRM is required.
@@ -27,8 +27,8 @@ pub(crate) struct Opened {
 
 /// Why an open could be neither granted nor refused yet: another open, or delegations of other
 /// clients.
-enum Attempt {
-    Done(Opened),
+enum OpenAttempt {
+    Done(OpenResult),
     InTheWay(Arc<State>),
     Delegated(Vec<Arc<State>>),
 }
@@ -47,7 +47,7 @@ impl Tables {
     ) -> Result<OwnerTurn, Status> {
         client.renew(now_ns);
         let mut holdings = client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         // An owner that was never confirmed may come from an old OPEN that the network delivered
         // late. It starts over with the new call: OPEN_CONFIRM proves that the client knows about
         // it (RFC 7530 section 16.18.5).
@@ -83,13 +83,13 @@ impl Tables {
         now_ns: u64,
     ) -> Result<OwnerTurn, Status> {
         let mut holdings = state.client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         self.begin_call(holdings, state.kind(), &state.owner, sequence, now_ns)
     }
 
     fn begin_call(
         &self,
-        holdings: &mut Holdings,
+        holdings: &mut ClientState,
         kind: OwnerKind,
         name: &[u8],
         sequence: u32,
@@ -130,15 +130,15 @@ impl Tables {
         pin: Pin,
         share: Share,
         now_ns: u64,
-    ) -> Result<Opened, Status> {
+    ) -> Result<OpenResult, Status> {
         let mut pin = Some(pin);
         loop {
             match self.try_open(client, name, &mut pin, share)? {
-                Attempt::Done(opened) => return Ok(opened),
-                Attempt::InTheWay(holder) => {
+                OpenAttempt::Done(opened) => return Ok(opened),
+                OpenAttempt::InTheWay(holder) => {
                     self.expire_holder(&holder, Status::ShareDenied, now_ns)?;
                 }
-                Attempt::Delegated(holders) => self.recall_all(&holders, now_ns)?,
+                OpenAttempt::Delegated(holders) => self.recall_all(&holders, now_ns)?,
             }
         }
     }
@@ -149,22 +149,22 @@ impl Tables {
         name: &[u8],
         pin: &mut Option<Pin>,
         share: Share,
-    ) -> Result<Attempt, Status> {
+    ) -> Result<OpenAttempt, Status> {
         let file = pin.as_ref().expect("it is taken only once, at the end").id();
         let mut holdings = client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         let own = holdings.state_of(OwnerKind::Open, name, file);
         let mut shard = self.files.lock(file);
         let entry = shard.entry(file).or_default();
         if let Some(holder) = entry.find_conflict(share) {
-            return Ok(Attempt::InTheWay(Arc::clone(holder)));
+            return Ok(OpenAttempt::InTheWay(Arc::clone(holder)));
         }
         // A read delegation lets its client open for reading without contacting us, so an open that
         // writes, or denies reading, has to wait until it is returned.
         if share.access & WRITE != 0 || share.deny & READ != 0 {
             let holders = entry.delegations_of_others(Some(client));
             if !holders.is_empty() {
-                return Ok(Attempt::Delegated(holders));
+                return Ok(OpenAttempt::Delegated(holders));
             }
         }
         // An owner has one open per file: opening the file again widens it, and one CLOSE ends it
@@ -173,7 +173,10 @@ impl Tables {
             let confirm = !holdings.open_owners.get(name).is_some_and(|owner| owner.confirmed);
             self.files
                 .change_share(entry, &state, |it| it.set_share(it.share().union(share), share));
-            return Ok(Attempt::Done(Opened { stateid: state.advance_generation(), confirm }));
+            return Ok(OpenAttempt::Done(OpenResult {
+                stateid: state.advance_generation(),
+                confirm,
+            }));
         }
         let made = self.open_owner(holdings, client, name).and_then(|(owner_name, owner)| {
             let charge = self.charge_state().ok_or(Status::Resource)?;
@@ -192,7 +195,7 @@ impl Tables {
         };
         self.files.add(entry, &state);
         owner.states.insert(file, state.key);
-        Ok(Attempt::Done(Opened { stateid: state.stateid(), confirm: !owner.confirmed }))
+        Ok(OpenAttempt::Done(OpenResult { stateid: state.stateid(), confirm: !owner.confirmed }))
     }
 
     /// Confirms the owner of an open.
@@ -201,7 +204,7 @@ impl Tables {
     /// `BadStateid` if it is already confirmed or gone.
     pub(crate) fn confirm_open(state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
-        match living(&mut holdings)?.open_owners.get_mut(&state.owner) {
+        match live_state(&mut holdings)?.open_owners.get_mut(&state.owner) {
             Some(owner) if !owner.confirmed => owner.confirmed = true,
             _ => return Err(Status::BadStateid),
         }
@@ -231,7 +234,7 @@ impl Tables {
     /// `BadStateid` for locks and closed opens.
     pub(crate) fn close_open(&self, state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
-        let holdings = living(&mut holdings)?;
+        let holdings = live_state(&mut holdings)?;
         if !state.is_open() || !state.is_live() {
             return Err(Status::BadStateid);
         }
@@ -283,7 +286,7 @@ impl Tables {
     /// confirmed.
     fn open_owner<'h>(
         &self,
-        holdings: &'h mut Holdings,
+        holdings: &'h mut ClientState,
         client: &Client,
         name: &[u8],
     ) -> Result<(Arc<[u8]>, &'h mut Owner), Status> {
@@ -300,7 +303,7 @@ impl Tables {
     /// Forgets idle owners if a client has too many.
     pub(super) fn forget_idle_owners(
         &self,
-        holdings: &mut Holdings,
+        holdings: &mut ClientState,
         kind: OwnerKind,
         now_ns: u64,
     ) -> Result<(), Status> {
@@ -342,12 +345,12 @@ pub(super) fn shared_name(owners: &HashMap<Arc<[u8]>, Owner>, name: &[u8]) -> Ar
 ///
 /// # Errors
 /// `Expired`.
-pub(super) fn living(holdings: &mut Holdings) -> Result<&mut Holdings, Status> {
+pub(super) fn live_state(holdings: &mut ClientState) -> Result<&mut ClientState, Status> {
     if holdings.dead { Err(Status::Expired) } else { Ok(holdings) }
 }
 
 /// Removes a lock state from its owner; without sessions the owner is kept for its sequence.
-pub(super) fn forget_locker(holdings: &mut Holdings, locker: &State) {
+pub(super) fn forget_locker(holdings: &mut ClientState, locker: &State) {
     let Some(owner) = holdings.lock_owners.get_mut(&locker.owner) else { return };
     if owner.states.get(&locker.file) == Some(&locker.key) {
         owner.states.remove(&locker.file);

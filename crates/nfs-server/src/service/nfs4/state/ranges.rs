@@ -130,7 +130,7 @@ impl Ranges {
     }
 
     /// Whether a state has locks.
-    pub(super) fn holds(&self, state: u64) -> bool {
+    pub(super) fn has_locks(&self, state: u64) -> bool {
         self.0.iter().any(|range| range.state == state)
     }
 
@@ -213,7 +213,7 @@ mod tests {
                     prop_assert!(found.len() <= 1);
                     prop_assert_eq!(found.first().map(|range| range.mode), *held);
                 }
-                prop_assert_eq!(ranges.holds(state), row.iter().any(Option::is_some));
+                prop_assert_eq!(ranges.has_locks(state), row.iter().any(Option::is_some));
             }
         }
     }

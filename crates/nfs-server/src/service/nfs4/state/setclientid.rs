@@ -8,7 +8,7 @@ use nfs_proto::Status;
 
 use super::Tables;
 use super::client::{Client, ClientKind, Identity, Principal};
-use super::client_index::Registration;
+use super::client_index::ClientRegistration;
 use crate::clock::mix;
 
 impl Tables {
@@ -47,7 +47,7 @@ impl Tables {
         };
         let id = client.id;
         let confirm = mix(now_ns ^ mix(self.new_client_id())).to_be_bytes();
-        index.set_pending(Registration { client, confirm });
+        index.set_pending(ClientRegistration { client, confirm });
         Ok((id, confirm))
     }
 

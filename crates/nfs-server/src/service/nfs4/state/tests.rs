@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nfs_proto::Status;
 use nfs_proto::nfs4::{ChannelAttributes, Stateid};
 
-use super::exchange::{ExchangeKind, Exchanged};
+use super::exchange::{ExchangeKind, ExchangedClient};
 use super::*;
 use crate::fs::{Context, CreateMode, FileSystem, FileTime, InodeId, SetAttributes, StoreMode};
 
@@ -102,7 +102,7 @@ impl World {
         owner: &[u8],
         (offset, length): (u64, u64),
         mode: LockMode,
-    ) -> Result<Stateid, Refused> {
+    ) -> Result<Stateid, LockRefusal> {
         let span = Span::new(offset, length)?;
         let request = LockRequest { owner, span, mode };
         self.tables.lock_range(&self.state(stateid), request, self.now_ns)
@@ -197,7 +197,7 @@ fn exchange_id_follows_the_table() {
     assert_eq!(world.create_session(first.id, 1), Err(Status::StaleClientId));
     let session = world.create_session(second.id, 1).unwrap();
     let known = tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, now).unwrap();
-    let expected = Exchanged { id: second.id, sequence: 2, confirmed: true };
+    let expected = ExchangedClient { id: second.id, sequence: 2, confirmed: true };
     assert_eq!(known, expected, "case 2");
     assert_eq!(
         tables.exchange_id(identity(b"a", 1), ExchangeKind::Update, now),
@@ -335,7 +335,7 @@ fn state_of_a_client_is_charged() {
     let lock = |number: u64| world.lock(&stateid, b"l", (number * 10, 5), LockMode::Shared);
     let count = (0..10_000).take_while(|number| lock(*number).is_ok()).count() as u64;
     assert!((100..3000).contains(&count), "{count}");
-    assert_eq!(lock(count), Err(Refused::Status(Status::Resource)));
+    assert_eq!(lock(count), Err(LockRefusal::Status(Status::Resource)));
     // Nothing else fits now, either.
     let open = world.open(&client, b"another", world.file("g"), share(1, 0));
     assert_eq!(open, Err(Status::Resource));
@@ -494,7 +494,7 @@ fn excludes_locks_of_other_owners() {
     let open_two = world.open(&two, b"o", file, share(3, 0)).unwrap();
     let locked = world.lock(&open_one, b"l", (0, 100), LockMode::Exclusive).unwrap();
     assert_eq!(locked.seqid, 1);
-    let Err(Refused::Denied(denied)) = world.lock(&open_two, b"l", (50, 1), LockMode::Shared)
+    let Err(LockRefusal::Denied(denied)) = world.lock(&open_two, b"l", (50, 1), LockMode::Shared)
     else {
         panic!("granted")
     };
@@ -527,7 +527,7 @@ fn requires_matching_open_for_lock() {
     let client = world.plain(b"a", 1);
     let reader = world.open(&client, b"r", file, share(1, 0)).unwrap();
     let refused = world.lock(&reader, b"l", (0, 1), LockMode::Exclusive);
-    assert_eq!(refused, Err(Refused::Status(Status::OpenMode)));
+    assert_eq!(refused, Err(LockRefusal::Status(Status::OpenMode)));
     let locked = world.lock(&reader, b"l", (0, 1), LockMode::Shared).unwrap();
     assert_eq!(world.tables.release_lock_owner(&client, b"l"), Err(Status::LocksHeld));
     world.tables.unlock_range(&world.state(&locked), Span::new(0, 1).unwrap()).unwrap();

@@ -8,7 +8,7 @@ use model::Pass;
 
 use super::{NOT_SUPPORTED, OneRun};
 use crate::export::legacy_tables::KIB;
-use crate::export::legacy_tables::best_by_size::Best;
+use crate::export::legacy_tables::best_by_size::BestCells;
 use crate::export::legacy_tables::in_mib;
 use crate::table::{NOT_APPLICABLE, Sheet};
 use crate::text_grid::{Align, Grid};
@@ -27,7 +27,7 @@ const WIDTH_MAX: usize = 140;
 
 /// Renders the tables; empty unless the transport varies together with the version or transfer
 /// size.
-pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
+pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &BestCells) -> String {
     let varies = |name: &str| sheet.columns.contains(&name);
     if !varies("proto") || !DOWN.iter().any(|name| varies(name)) {
         return String::new();
@@ -108,7 +108,7 @@ struct Cells<'c> {
     pass: Pass,
     runs: Vec<&'c OneRun<'c>>,
     across: &'c [&'c str],
-    best: &'c Best,
+    best: &'c BestCells,
 }
 
 /// Renders a table; `None` if its columns do not fit or two runs share a cell.
@@ -180,7 +180,7 @@ fn name_across(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
 }
 
 /// Mean of the trials, with the mark of the best.
-fn cell(run: &OneRun<'_>, pass: Pass, best: &Best) -> String {
+fn cell(run: &OneRun<'_>, pass: Pass, best: &BestCells) -> String {
     if run.is_impossible() {
         return NOT_SUPPORTED.to_owned();
     }

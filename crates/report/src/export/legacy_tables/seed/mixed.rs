@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use model::{Pass, Workload};
 
 use super::{OneRun, Unit, rate_cell};
-use crate::export::legacy_tables::best_by_size::Best;
+use crate::export::legacy_tables::best_by_size::BestCells;
 use crate::table::{NOT_APPLICABLE, Sheet};
 use crate::text_grid::{Align, Grid, clean};
 
@@ -24,7 +24,7 @@ const ACROSS_MAX: usize = 9;
 const WIDTH_MAX: usize = 160;
 
 /// Renders the tables; empty if no run is a mix.
-pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
+pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &BestCells) -> String {
     let mut titles: Vec<(String, Vec<&OneRun<'_>>)> = Vec::new();
     for run in runs {
         if run.first().run.spec.workload != Workload::Mixed {
@@ -70,7 +70,12 @@ fn title(run: &OneRun<'_>) -> String {
 }
 
 /// Renders one table, with a row for each share of reads and combination of other settings.
-fn table(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], sizes: &[(u32, String)], best: &Best) -> String {
+fn table(
+    sheet: &Sheet<'_>,
+    runs: &[&OneRun<'_>],
+    sizes: &[(u32, String)],
+    best: &BestCells,
+) -> String {
     let mut columns = vec![("read %", Align::Right)];
     let has_settings = runs.iter().any(|run| !name_rest(sheet, run).is_empty());
     if has_settings {

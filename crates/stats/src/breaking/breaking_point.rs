@@ -1,11 +1,11 @@
 //! Result of a search: at which load a server failed, how, and whether it recovered.
 //!
-//! [`super::Search::found`] returns a [`Found`] after each trial. Loads are numbers of clients or
-//! ops per second, depending on what the search varies.
+//! [`super::Search::breaking_point`] returns a [`BreakingPoint`] after each trial. Loads are
+//! numbers of clients or ops per second, depending on what the search varies.
 
 /// How a server failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum How {
+pub enum ServerFailure {
     /// Throughput dropped, as shown by alternating trials; see [`super::DEGRADED_SHARE`].
     Degraded {
         /// Index of the pass in the run.
@@ -64,11 +64,11 @@ pub enum Recovery {
 
 /// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct BreakingPoint {
     /// The heaviest good load below the bad one.
-    pub borne: Option<u32>,
+    pub heaviest_good: Option<u32>,
     /// The lightest bad load, and how the server failed.
-    pub gave_in: Option<(u32, How)>,
+    pub lightest_bad: Option<(u32, ServerFailure)>,
     /// Whether the server recovered; `None` if there was no lighter load or no trial to check with.
     pub recovery: Option<Recovery>,
     /// For each pass, the load beyond which more load gained nothing.

@@ -18,7 +18,7 @@ use crate::service::Service;
 
 /// A numbered call of one owner.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Numbered<'a> {
+pub(super) struct NumberedCall<'a> {
     pub(super) code: OpCode,
     pub(super) client: &'a Arc<Client>,
     pub(super) kind: OwnerKind,
@@ -55,7 +55,7 @@ impl Service {
     /// Executes a call whose turn it is, and keeps its result.
     pub(super) fn carry_out_numbered(
         &mut self,
-        call: Numbered<'_>,
+        call: NumberedCall<'_>,
         run: &mut Run<'_>,
         act: impl FnOnce(&mut Self, &mut Run<'_>) -> Outcome,
     ) -> Outcome {
@@ -103,7 +103,7 @@ impl Service {
         match self.tables().begin_on(state, sequence, run.now_ns)? {
             OwnerTurn::Replay(last) => Self::write_replay(&last, code, run),
             OwnerTurn::New => {
-                let call = Numbered {
+                let call = NumberedCall {
                     code,
                     client: &state.client,
                     kind: state.kind(),

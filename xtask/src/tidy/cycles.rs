@@ -20,7 +20,7 @@ pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
         let message = format!("these modules form a cycle: {}", circle.join(", "));
         Finding::new(krate, message)
     };
-    circles(&module_uses(files)).into_iter().map(describe).collect()
+    find_cycles(&module_uses(files)).into_iter().map(describe).collect()
 }
 
 /// Returns which modules the modules of a crate use.
@@ -195,7 +195,7 @@ fn deepest_module(modules: &BTreeSet<String>, mut path: Vec<String>) -> String {
 }
 
 /// Returns the groups of two or more modules that can all reach each other.
-fn circles(uses: &Uses) -> Vec<Vec<String>> {
+fn find_cycles(uses: &Uses) -> Vec<Vec<String>> {
     let reached: BTreeMap<_, _> =
         uses.keys().map(|module| (module.as_str(), reachable_from(uses, module))).collect();
     let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Executes ops one after the other, for backends whose calls block.
 //!
-//! [`InTurn`] contains the ops that have been accepted but not executed. An op counts as sent when
-//! the previous one is done, so that the clock is read only once per op.
+//! [`SequentialQueue`] contains the ops that have been accepted but not executed. An op counts as
+//! sent when the previous one is done, so that the clock is read only once per op.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use model::{Completion, Op, Outcome};
 use crate::clock::Clock;
 
 /// A queue of ops to execute, and the number of those already executed.
-pub(crate) struct InTurn {
+pub(crate) struct SequentialQueue {
     clock: Arc<dyn Clock>,
     waiting: Vec<Op>,
     executed: u64,
 }
 
-impl InTurn {
+impl SequentialQueue {
     /// Creates an empty queue for `depth` ops.
     pub(crate) fn new(clock: Arc<dyn Clock>, depth: usize) -> Self {
         Self { clock, waiting: Vec::with_capacity(depth), executed: 0 }

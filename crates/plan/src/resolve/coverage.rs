@@ -1,8 +1,8 @@
 //! Selects runs of a matrix so that each pair of levels of two settings is still covered.
 //!
 //! A matrix of many factors may have a thousand runs when a hundred give the same information about
-//! each factor and each pair of factors. [`thin`] only drops runs, without changing or reordering
-//! them, and always makes the same choice for the same runs.
+//! each factor and each pair of factors. [`select_covering`] only drops runs, without changing or
+//! reordering them, and always makes the same choice for the same runs.
 //!
 //! **Source:** the greedy choice is that of AETG, without its random part: Cohen, Dalal, Fredman,
 //! Patton, "The AETG System", IEEE Transactions on Software Engineering 23 (1997), section 4.
@@ -14,7 +14,7 @@ use model::RunSpec;
 /// Keeps about `wanted` runs: of each workload its share of them, or more if its pairs of levels
 /// need more. `starts` has the index of the first run of each workload. Rows without trials, whose
 /// settings contradict each other, are all kept because they cost nothing.
-pub(crate) fn thin(runs: Vec<RunSpec>, starts: &[usize], wanted: usize) -> Vec<RunSpec> {
+pub(crate) fn select_covering(runs: Vec<RunSpec>, starts: &[usize], wanted: usize) -> Vec<RunSpec> {
     let all = runs.len();
     if wanted >= all {
         return runs;

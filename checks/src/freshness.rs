@@ -13,8 +13,8 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::built::LIST_VARIABLE;
 use crate::repo::{self, Profile};
+use crate::test_programs::LIST_VARIABLE;
 
 /// Command that builds the programs used by checks.
 const ADVICE: &str = "run `cargo build --workspace --bins --examples`, or use `cargo xtask real`";

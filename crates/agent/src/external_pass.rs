@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::external::Outside;
+use engine::external::ExternalPass;
 use engine::worker::Ending;
 use engine::{External, InventoryScope, TargetError};
 use model::{CrossCheck, Fact, Pass, PassResult, Share, Span, Workload};
@@ -14,7 +14,7 @@ use crate::THIS_HOST;
 use crate::caveats::{self, RunCounts};
 use crate::sources::SourceWatch;
 use crate::surroundings::{FollowedProgram, Surroundings};
-use crate::trial::{Gate, Trial, Worked};
+use crate::trial::{FinishedPass, StartGate, Trial};
 
 impl Trial<'_> {
     /// Lets the program run one pass, starting when the gate opens.
@@ -23,8 +23,8 @@ impl Trial<'_> {
         external: &mut External,
         pass: Pass,
         share: Share,
-        gate: &mut Gate<'_>,
-    ) -> Result<Worked, TargetError> {
+        gate: &mut StartGate<'_>,
+    ) -> Result<FinishedPass, TargetError> {
         self.invalidate(pass)?;
         let clock = self.target().clock();
         let start_ns = gate.pass().ok_or(TargetError::Stopped)?;
@@ -35,7 +35,7 @@ impl Trial<'_> {
         let sources = SourceWatch::begin(self.mount.as_ref());
         self.neighbors.show_life(self.target());
         let around = Surroundings::begin(&self.server_place, None);
-        let program = FollowedProgram::of(external, Arc::clone(clock));
+        let program = FollowedProgram::observe(external, Arc::clone(clock));
         let watch = self.agent.watch();
         let begun_ns = clock.now_ns();
         let outside = external.run(pass)?;
@@ -47,7 +47,7 @@ impl Trial<'_> {
             self.run_surroundings.replace(around);
         }
         let (processors, traced) = self.run_surroundings.borrow().clone();
-        let Outside { mut measured, mut facts, whole_run } = outside;
+        let ExternalPass { mut measured, mut facts, whole_run } = outside;
         let result = &mut measured.result;
         result.caveats.extend(traced);
         if measured.ending == Ending::Complete {
@@ -83,11 +83,11 @@ impl Trial<'_> {
         for fact in &mut facts {
             name_after(fact, pass);
         }
-        Ok(Worked { pass, share, measured, facts, server: None, sources, processors })
+        Ok(FinishedPass { pass, share, measured, facts, server: None, sources, processors })
     }
 
     /// Compares the sizes of the files left by a program with the bytes it claims to have written.
-    pub(crate) fn left_behind(
+    pub(crate) fn check_left_files(
         &self,
         result: &PassResult,
         ending: &Ending,

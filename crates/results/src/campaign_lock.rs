@@ -1,10 +1,10 @@
 //! Locks on campaigns: one process at a time may run a campaign, while others may run other
 //! campaigns in the same file.
 //!
-//! [`Hold`] is the main type: a locked file next to the results file, named after the campaign and
-//! removed with the hold. The system releases the lock when the process ends, even by kill -9; the
-//! remaining file is then meaningless and [`remove_abandoned`] removes it. SQLite's own locks last
-//! for one transaction and don't distinguish campaigns, so they can't do this.
+//! [`CampaignLock`] is the main type: a locked file next to the results file, named after the
+//! campaign and removed with the hold. The system releases the lock when the process ends, even by
+//! kill -9; the remaining file is then meaningless and [`remove_abandoned`] removes it. SQLite's
+//! own locks last for one transaction and don't distinguish campaigns, so they can't do this.
 //!
 //! **Source:** flock(2), also for its semantics on NFS.
 
@@ -25,34 +25,36 @@ const RETRY_AFTER: Duration = Duration::from_millis(10);
 
 /// The right to add to a campaign, until dropped.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct CampaignLock {
     pub campaign_id: i64,
     path: PathBuf,
     /// Locked; closing it releases the lock.
     _file: File,
 }
 
-impl Hold {
+impl CampaignLock {
     /// Takes a campaign of an existing results file.
     ///
     /// # Errors
     /// If another process has it, or no file can be created next to the results.
-    pub(crate) fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
+    pub(crate) fn acquire(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
         let path = lock_path_of(results, campaign_id)
             .map_err(|source| StoreError::Io { path: results.to_owned(), source })?;
         let mut retries = 0;
         loop {
             match try_lock(&path) {
-                Ok(Attempt::Locked(file)) => return Ok(Self { campaign_id, path, _file: file }),
+                Ok(LockAttempt::Locked(file)) => {
+                    return Ok(Self { campaign_id, path, _file: file });
+                }
                 // The holder removed the file between our open and our lock.
-                Ok(Attempt::Removed) => {}
+                Ok(LockAttempt::Removed) => {}
                 // A process that removes abandoned files locks each for a moment; the process id in
                 // such a file belongs to a process that is gone.
-                Ok(Attempt::Held(holder)) if retries < RETRIES_MAX && !is_running(holder) => {
+                Ok(LockAttempt::Held(holder)) if retries < RETRIES_MAX && !is_running(holder) => {
                     retries += 1;
                     std::thread::park_timeout(RETRY_AFTER);
                 }
-                Ok(Attempt::Held(holder)) => {
+                Ok(LockAttempt::Held(holder)) => {
                     return Err(StoreError::Held {
                         path: results.to_owned(),
                         campaign_id,
@@ -85,7 +87,7 @@ pub(crate) fn is_held(results: &Path, campaign_id: i64) -> bool {
 }
 
 /// The result of one attempt to lock a file.
-enum Attempt {
+enum LockAttempt {
     /// We have locked it, and it contains our process id.
     Locked(File),
     /// It is locked by the process whose id it contains, if that has been written yet.
@@ -94,22 +96,22 @@ enum Attempt {
     Removed,
 }
 
-fn try_lock(path: &Path) -> io::Result<Attempt> {
+fn try_lock(path: &Path) -> io::Result<LockAttempt> {
     let mut file = open_lock_file(path)?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(read_holder(&mut file))),
+        Err(TryLockError::WouldBlock) => return Ok(LockAttempt::Held(read_holder(&mut file))),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    if !is_still_at(&file, path) {
-        return Ok(Attempt::Removed);
+    if !is_same_file(&file, path) {
+        return Ok(LockAttempt::Removed);
     }
     file.set_len(0)?;
     file.write_all(std::process::id().to_string().as_bytes())?;
-    Ok(Attempt::Locked(file))
+    Ok(LockAttempt::Locked(file))
 }
 
-impl Drop for Hold {
+impl Drop for CampaignLock {
     fn drop(&mut self) {
         // Removed while locked: no other process's file can be at that path.
         let _ = fs::remove_file(&self.path);
@@ -144,7 +146,7 @@ fn remove_if_abandoned(path: &Path) -> bool {
     let Ok(file) = open_with(OpenOptions::new().read(true).write(true), path) else {
         return false;
     };
-    file.try_lock().is_ok() && is_still_at(&file, path) && fs::remove_file(path).is_ok()
+    file.try_lock().is_ok() && is_same_file(&file, path) && fs::remove_file(path).is_ok()
 }
 
 fn open_lock_file(path: &Path) -> io::Result<File> {
@@ -187,7 +189,7 @@ fn is_running(pid: Option<u32>) -> bool {
     matches!(rustix::process::test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM))
 }
 
-fn is_still_at(file: &File, path: &Path) -> bool {
+fn is_same_file(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::symlink_metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
         _ => false,
@@ -212,27 +214,27 @@ mod tests {
     #[test]
     fn holds_each_campaign_once() {
         let (directory, path) = results();
-        let hold = Hold::take(&path, 3).unwrap();
-        let error = Hold::take(&path, 3).unwrap_err().to_string();
+        let hold = CampaignLock::acquire(&path, 3).unwrap();
+        let error = CampaignLock::acquire(&path, 3).unwrap_err().to_string();
         let holder = format!("campaign 3 of `{}` is being measured by process", path.display());
         assert!(error.starts_with(&format!("{holder} {}", std::process::id())), "{error}");
         // A different name for the same file does not bypass the lock.
         let link = directory.path().join("link.db");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(matches!(Hold::take(&link, 3), Err(StoreError::Held { .. })));
+        assert!(matches!(CampaignLock::acquire(&link, 3), Err(StoreError::Held { .. })));
         fs::remove_file(link).unwrap();
-        let other = Hold::take(&path, 4).unwrap();
+        let other = CampaignLock::acquire(&path, 4).unwrap();
         assert_eq!(files(&path), 3);
         drop((hold, other));
         assert_eq!(files(&path), 1);
-        Hold::take(&path, 3).unwrap();
+        CampaignLock::acquire(&path, 3).unwrap();
     }
 
     #[test]
     fn ignores_lock_of_dead_process() {
         let (_directory, path) = results();
         fs::write(path.with_file_name("dfsbench.db-campaign-1.lock"), "4194304").unwrap();
-        let hold = Hold::take(&path, 1).unwrap();
+        let hold = CampaignLock::acquire(&path, 1).unwrap();
         assert_eq!(fs::read_to_string(&hold.path).unwrap(), std::process::id().to_string());
         drop(hold);
         assert_eq!(files(&path), 1);
@@ -248,7 +250,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let Ok(_hold) = Hold::take(&path, 1) else { continue };
+                        let Ok(_hold) = CampaignLock::acquire(&path, 1) else { continue };
                         assert_eq!(inside.fetch_add(1, order), 0, "two locks were granted");
                         entered.fetch_add(1, order);
                         inside.fetch_sub(1, order);
@@ -270,7 +272,7 @@ mod tests {
         for id in [1, 2, 33] {
             fs::write(lock_path(&path, id), "4194304").unwrap();
         }
-        let _held = Hold::take(&path, 4).unwrap();
+        let _held = CampaignLock::acquire(&path, 4).unwrap();
         let others = ["other.db-campaign-1.lock", "dfsbench.db-campaign-x.lock", "dfsbench.db-wal"];
         for other in others {
             fs::write(directory.path().join(other), "").unwrap();
@@ -291,7 +293,7 @@ mod tests {
         std::os::unix::fs::symlink(&precious, lock_path(&path, 1)).unwrap();
         fs::hard_link(&precious, lock_path(&path, 2)).unwrap();
         for id in [1, 2] {
-            let error = Hold::take(&path, id).unwrap_err().to_string();
+            let error = CampaignLock::acquire(&path, id).unwrap_err().to_string();
             assert!(error.contains(&format!("campaign-{id}.lock")), "{error}");
         }
         assert_eq!(fs::read_to_string(precious).unwrap(), "kept");
@@ -315,7 +317,7 @@ mod tests {
             let mut failures = 0;
             for _ in 0..300 {
                 fs::write(lock_path(&path, 1), "4194304").unwrap();
-                match Hold::take(&path, 1) {
+                match CampaignLock::acquire(&path, 1) {
                     Ok(hold) => {
                         let is_there = fs::read_to_string(&hold.path).is_ok_and(|text| text == pid);
                         failures += u32::from(!is_there);
@@ -334,7 +336,8 @@ mod tests {
         let locked = open_lock_file(&lock_path(&path, 1)).unwrap();
         locked.lock().unwrap();
         std::thread::scope(|scope| {
-            let taken = scope.spawn(|| Hold::take(&path, 1).map(|_| ()).unwrap_err().to_string());
+            let taken = scope
+                .spawn(|| CampaignLock::acquire(&path, 1).map(|_| ()).unwrap_err().to_string());
             (&locked).write_all(std::process::id().to_string().as_bytes()).unwrap();
             let error = taken.join().unwrap();
             assert!(error.contains(&format!("by process {}", std::process::id())), "{error}");
@@ -345,12 +348,12 @@ mod tests {
     fn reports_held_campaign_as_running() {
         let (_directory, path) = results();
         assert!(!is_held(&path, 1));
-        let hold = Hold::take(&path, 1).unwrap();
+        let hold = CampaignLock::acquire(&path, 1).unwrap();
         assert!(is_held(&path, 1) && !is_held(&path, 2));
         drop(hold);
         assert!(!is_held(&path, 1));
         // A killed process no longer holds its lock.
         fs::write(lock_path(&path, 1), "4194304").unwrap();
-        assert!(!is_held(&path, 1) && Hold::take(&path, 1).is_ok());
+        assert!(!is_held(&path, 1) && CampaignLock::acquire(&path, 1).is_ok());
     }
 }

@@ -1,8 +1,8 @@
 //! The state of a campaign as reported by its events, for display.
 //!
-//! [`Seen`] is the main type. It processes events and is independent of terminals. Rates cover a
-//! tenth of a second each. Service times, CPU usage and retransmissions are only known once a pass
-//! has finished, since workers are not interrupted before.
+//! [`CampaignProgress`] is the main type. It processes events and is independent of terminals.
+//! Rates cover a tenth of a second each. Service times, CPU usage and retransmissions are only
+//! known once a pass has finished, since workers are not interrupted before.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use model::{
     ClientResult, IntervalSample, Pass, PassResult, RunSpec, Telemetry, Trial, TrialState,
 };
 use plan::Plan;
-use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, Work};
+use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, WorkNames};
 use stats::Rate;
 
-use super::caveats::CaveatSeen;
+use super::caveats::ReportedCaveat;
 use super::label::{Labels, RunLabel};
 
 /// Maximum number of rates to keep: one minute.
@@ -30,7 +30,7 @@ const FAILURES_MAX: usize = 32;
 
 /// The state of a campaign as reported so far.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct CampaignProgress {
     /// Name of the plan.
     pub name: String,
     /// Planned trials; 0 if the number is unknown.
@@ -52,19 +52,19 @@ pub(super) struct Seen {
     /// Current ops and bytes per second.
     pub now: Option<LiveRate>,
     /// Current rate of each host, if there are several.
-    pub hosts: Vec<HostSeen>,
+    pub hosts: Vec<HostProgress>,
     /// The last finished pass.
-    pub last: Option<Ended>,
+    pub last: Option<FinishedPass>,
     /// Descriptions of the last finished trials.
     pub ended: VecDeque<String>,
     /// Number of failed trials.
     pub failed: usize,
     /// Why trials failed, once per reason.
-    failures: Vec<FailureSeen>,
+    failures: Vec<FirstFailure>,
     /// Totals for metrics.
     totals: Totals,
     /// Caveats so far, once per code, in order of appearance.
-    pub caveats: Vec<CaveatSeen>,
+    pub caveats: Vec<ReportedCaveat>,
     last_ns: u64,
 }
 
@@ -80,14 +80,14 @@ struct Totals {
     /// Bytes of all intervals.
     bytes: u64,
     /// Work of the current run.
-    work: Work,
+    work: WorkNames,
     /// Passes of the last finished trial.
     last_trial: Vec<TrialRate>,
 }
 
 /// The first trial that failed for a given reason.
 #[derive(Debug)]
-struct FailureSeen {
+struct FirstFailure {
     /// Number of the trial, from 1.
     number: usize,
     /// Work of its run.
@@ -97,7 +97,7 @@ struct FailureSeen {
 
 /// One of several hosts.
 #[derive(Debug, Default)]
-pub(super) struct HostSeen {
+pub(super) struct HostProgress {
     pub host: String,
     /// Current rate; `None` before the first interval.
     pub now: Option<LiveRate>,
@@ -106,7 +106,7 @@ pub(super) struct HostSeen {
 
 /// A finished pass.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct FinishedPass {
     /// Label of the run and pass.
     pub what: String,
     /// Service times and resource usage: all hosts together first, then each host.
@@ -127,14 +127,14 @@ pub(super) struct Quantiles {
     pub retransmitted: Option<u64>,
 }
 
-impl Seen {
+impl CampaignProgress {
     /// Creates the state of a campaign that has not started.
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan) -> Self {
         let adapts = |run: &RunSpec| run.repetition.until_permille > 0;
         Self {
             total: controller::steps(plan).len(),
             may_end_early: plan.budget_ms > 0 || plan.runs.iter().any(adapts),
-            labels: Labels::of(plan),
+            labels: Labels::from_plan(plan),
             ..Self::with_total(&plan.name, 0)
         }
     }
@@ -145,7 +145,7 @@ impl Seen {
     }
 
     /// Handles an event, and returns how many of the last caveats are new.
-    pub(super) fn hear(&mut self, event: &Event<'_>) -> usize {
+    pub(super) fn handle_event(&mut self, event: &Event<'_>) -> usize {
         let known = self.caveats.len();
         match event {
             Event::TrialBegun { position, spec } => {
@@ -166,7 +166,7 @@ impl Seen {
             Event::Progress(sample) => self.sample(sample),
             Event::HostProgress { host, sample } => self.host(host, sample),
             Event::PassEnded(result) => {
-                self.last = Some(Ended::of(&self.label, result));
+                self.last = Some(FinishedPass::from_result(&self.label, result));
                 self.clear_rates();
             }
             Event::TrialEnded { spec, trial } => self.trial(spec, trial),
@@ -179,7 +179,7 @@ impl Seen {
     }
 
     /// Describes the current run and pass.
-    pub(super) fn doing(&self) -> String {
+    pub(super) fn describe_work(&self) -> String {
         match self.pass {
             Some(pass) => self.label.with_pass(pass),
             None => self.label.to_string(),
@@ -223,13 +223,13 @@ impl Seen {
     pub(super) fn rate(&self) -> Option<Rate> {
         let pass = self.pass?;
         let per_s = self.rates.back()?;
-        Some(Rate::of_pass(pass, *per_s))
+        Some(Rate::for_pass(pass, *per_s))
     }
 
     /// Copies the data for metrics.
     pub(super) fn live(&self, elapsed: Duration) -> Live {
         let mut hosts = Vec::new();
-        for HostSeen { host, now, .. } in &self.hosts {
+        for HostProgress { host, now, .. } in &self.hosts {
             hosts.push(HostRate { host: host.clone(), rate: now.unwrap_or(LiveRate::ZERO) });
         }
         let work = self.totals.work.clone();
@@ -279,7 +279,7 @@ impl Seen {
             at += 1;
         }
         if at == self.hosts.len() {
-            self.hosts.push(HostSeen { host: name.to_owned(), ..HostSeen::default() });
+            self.hosts.push(HostProgress { host: name.to_owned(), ..HostProgress::default() });
         }
         let seen = &mut self.hosts[at];
         let lasts_ns = sample.at_ns.saturating_sub(seen.last_ns);
@@ -317,7 +317,7 @@ impl Seen {
                     continue;
                 }
                 let place = label.with_pass(pass.pass);
-                self.caveats.push(CaveatSeen::first(caveat, place, &self.caveats, failure));
+                self.caveats.push(ReportedCaveat::new(caveat, place, &self.caveats, failure));
             }
         }
     }
@@ -349,11 +349,11 @@ fn without_digits(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }
 
-impl Ended {
-    fn of(label: &RunLabel, result: &PassResult) -> Self {
+impl FinishedPass {
+    fn from_result(label: &RunLabel, result: &PassResult) -> Self {
         let times = result.service_time();
         let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
-        let mut all = Quantiles::of("all", times_ns, None);
+        let mut all = Quantiles::new("all", times_ns, None);
         if result.hosts.is_empty() {
             // A single host does all the work, so its CPU usage is that of the pass.
             all.add_telemetry(result.telemetry.first());
@@ -363,14 +363,14 @@ impl Ended {
             let telemetry = result.telemetry.iter().find(|telemetry| telemetry.host == host.host);
             let times = &host.times;
             let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
-            hosts.push(Quantiles::of(&host.host, times_ns, telemetry));
+            hosts.push(Quantiles::new(&host.host, times_ns, telemetry));
         }
         Self { what: label.with_pass(result.pass), hosts, clients: describe_clients(result) }
     }
 }
 
 impl Quantiles {
-    fn of(host: &str, times_ns: [u64; 3], telemetry: Option<&Telemetry>) -> Self {
+    fn new(host: &str, times_ns: [u64; 3], telemetry: Option<&Telemetry>) -> Self {
         let mut quantiles =
             Self { host: host.to_owned(), times_ns, busy_percent: None, retransmitted: None };
         quantiles.add_telemetry(telemetry);
@@ -380,7 +380,7 @@ impl Quantiles {
     fn add_telemetry(&mut self, telemetry: Option<&Telemetry>) {
         if let Some(telemetry) = telemetry {
             self.busy_percent = report::busy_percent(telemetry);
-            self.retransmitted = Some(telemetry.risen("tcp.segments_retransmitted"));
+            self.retransmitted = Some(telemetry.increase("tcp.segments_retransmitted"));
         }
     }
 }
@@ -402,7 +402,7 @@ const fn work_done(client: &ClientResult, pass: Pass) -> u64 {
 fn describe_client(client: &ClientResult, result: &PassResult) -> String {
     let per_s = work_done(client, result.pass) as f64 * 1e9 / result.window_ns.max(1) as f64;
     let p99 = Nanos(client.times.quantile(0.99));
-    format!("{} with {} (p99 {p99})", client.client, Rate::of_pass(result.pass, per_s))
+    format!("{} with {} (p99 {p99})", client.client, Rate::for_pass(result.pass, per_s))
 }
 
 fn per_s(sample: &IntervalSample, lasts_ns: u64) -> LiveRate {
@@ -410,8 +410,8 @@ fn per_s(sample: &IntervalSample, lasts_ns: u64) -> LiveRate {
     LiveRate { ops_per_s: sample.ops as f64 / seconds, bytes_per_s: sample.bytes as f64 / seconds }
 }
 
-fn work_of(spec: &RunSpec) -> Work {
-    Work {
+fn work_of(spec: &RunSpec) -> WorkNames {
+    WorkNames {
         target: spec.target_name.clone(),
         backend: spec.backend.name(),
         workload: spec.workload.name(),
@@ -440,7 +440,7 @@ pub(crate) fn trial_figures(trial: &Trial) -> String {
 fn pass_figure(pass: &PassResult) -> String {
     let seconds = pass.window_ns.max(1) as f64 / 1e9;
     let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
-    format!("{} {}", pass.pass.name(), Rate::of_pass(pass.pass, amount as f64 / seconds))
+    format!("{} {}", pass.pass.name(), Rate::for_pass(pass.pass, amount as f64 / seconds))
 }
 
 /// Plots rates as a line of at most this many columns, scaled to the highest rate. Rates that share
@@ -498,33 +498,33 @@ mod tests {
 
     #[test]
     fn restarts_rates_with_each_pass() {
-        let mut seen = Seen::with_total("quick", 3);
-        seen.hear(&Event::PassBegun(Pass::Read));
+        let mut seen = CampaignProgress::with_total("quick", 3);
+        seen.handle_event(&Event::PassBegun(Pass::Read));
         for (at_ms, ops) in [(100, 10), (200, 20), (200, 5), (300, 5)] {
-            seen.hear(&Event::Progress(sample(at_ms, ops)));
+            seen.handle_event(&Event::Progress(sample(at_ms, ops)));
         }
         assert_eq!(seen.rates, [100e6, 200e6, 50e6]);
         assert_eq!(seen.now, Some(LiveRate { ops_per_s: 50.0, bytes_per_s: 50e6 }));
         assert_eq!(seen.rate().unwrap().to_string(), "50.0 MB/s");
         let host = Event::HostProgress { host: "c1", sample: sample(500, 10) };
-        seen.hear(&host);
+        seen.handle_event(&host);
         assert_eq!(seen.hosts[0].now, Some(LiveRate { ops_per_s: 20.0, bytes_per_s: 20e6 }));
-        seen.hear(&Event::PassBegun(Pass::Write));
+        seen.handle_event(&Event::PassBegun(Pass::Write));
         assert!(seen.rates.is_empty() && seen.hosts.is_empty() && seen.rate().is_none());
     }
 
     #[test]
     fn reports_sums_rate_and_last_trial() {
-        let mut seen = Seen::with_total("quick", 3);
+        let mut seen = CampaignProgress::with_total("quick", 3);
         let spec = spec();
         let trial = trial(vec![CaveatCode::Cached.because("50 %.")]);
         let idle = seen.live(Duration::from_secs(2)).render();
         assert!(idle.contains("trials_planned{campaign_name=\"quick\"} 3\n"), "{idle}");
         assert!(!idle.contains("dfsbench_live_bytes_per_second{"), "{idle}");
-        seen.hear(&Event::TrialBegun { position: 0, spec: &spec });
-        seen.hear(&Event::PassBegun(Pass::Read));
+        seen.handle_event(&Event::TrialBegun { position: 0, spec: &spec });
+        seen.handle_event(&Event::PassBegun(Pass::Read));
         for (at_ms, ops) in [(100, 10), (200, 20)] {
-            seen.hear(&Event::Progress(sample(at_ms, ops)));
+            seen.handle_event(&Event::Progress(sample(at_ms, ops)));
         }
         let now = seen.live(Duration::from_secs(3)).render();
         let labels = "campaign_name=\"quick\",target=\"null\",backend=\"null\",\
@@ -536,7 +536,7 @@ mod tests {
         ] {
             assert!(now.contains(&line), "{line} not in {now}");
         }
-        seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+        seen.handle_event(&Event::TrialEnded { spec: &spec, trial: &trial });
         let ended = seen.live(Duration::from_secs(4)).render();
         for line in [
             "dfsbench_live_trials{campaign_name=\"quick\",state=\"done\"} 1\n",
@@ -548,16 +548,16 @@ mod tests {
         }
     }
 
-    fn fail(seen: &mut Seen, reason: &str) -> String {
+    fn fail(seen: &mut CampaignProgress, reason: &str) -> String {
         let state = TrialState::Failed(reason.to_owned());
         let trial = Trial { state, passes: Vec::new(), ..trial(Vec::new()) };
-        seen.hear(&Event::TrialEnded { spec: &spec(), trial: &trial });
+        seen.handle_event(&Event::TrialEnded { spec: &spec(), trial: &trial });
         seen.ended.back().unwrap().clone()
     }
 
     #[test]
     fn gives_the_reason_of_failures_once() {
-        let mut seen = Seen::with_total("quick", 3);
+        let mut seen = CampaignProgress::with_total("quick", 3);
         let reason = "127.0.0.1:2049: refused after 10 ms";
         assert_eq!(fail(&mut seen, reason), format!("null stream: failed: {reason}"));
         let again = fail(&mut seen, "127.0.0.1:2049: refused after 11 ms");
@@ -568,19 +568,19 @@ mod tests {
 
     #[test]
     fn counts_trials_that_are_made() {
-        let mut seen = Seen::with_total("quick", 12);
+        let mut seen = CampaignProgress::with_total("quick", 12);
         let spec = spec();
         let trial = trial(Vec::new());
         // The third and fourth trial were not needed.
         for (position, place) in [(0, "1/12"), (1, "2/12"), (4, "3/10"), (11, "4/4")] {
-            seen.hear(&Event::TrialBegun { position, spec: &spec });
+            seen.handle_event(&Event::TrialBegun { position, spec: &spec });
             assert_eq!(seen.place(), place);
-            seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+            seen.handle_event(&Event::TrialEnded { spec: &spec, trial: &trial });
         }
         seen.may_end_early = true;
-        seen.hear(&Event::TrialBegun { position: 11, spec: &spec });
+        seen.handle_event(&Event::TrialBegun { position: 11, spec: &spec });
         assert_eq!([seen.place(), seen.short_place()], ["5 of at most 5", "5/≤5"]);
-        seen.hear(&Event::TrialEnded { spec: &spec, trial: &trial });
+        seen.handle_event(&Event::TrialEnded { spec: &spec, trial: &trial });
         assert_eq!(seen.place(), "5 of at most 5");
         seen.total = 0;
         assert_eq!(seen.place(), "6");
@@ -588,13 +588,13 @@ mod tests {
 
     #[test]
     fn each_caveat_is_new_once() {
-        let mut seen = Seen::with_total("quick", 3);
+        let mut seen = CampaignProgress::with_total("quick", 3);
         let caveats =
             vec![CaveatCode::Cached.because("50 %."), CaveatCode::Errors.because("2 ops")];
         let spec = spec();
         let trial = trial(caveats);
         let ended = Event::TrialEnded { spec: &spec, trial: &trial };
-        assert_eq!([seen.hear(&ended), seen.hear(&ended)], [2, 0]);
+        assert_eq!([seen.handle_event(&ended), seen.handle_event(&ended)], [2, 0]);
         assert_eq!(seen.caveats[0].passes, 2);
         assert_eq!(seen.caveats[0].line(), "! cached: 50 % (null stream read)");
     }

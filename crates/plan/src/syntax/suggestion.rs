@@ -30,7 +30,7 @@ pub(crate) fn unknown_word(what: &str, given: &str, known: &[&str]) -> Fault {
     let hint = match nearest_word(given, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => "there is none".to_owned(),
-        None => format!("write {}", text::either(known)),
+        None => format!("write {}", text::join_with_or(known)),
     };
     Fault::new(format!("unknown {what} `{given}`")).hint(hint)
 }

@@ -175,7 +175,7 @@ mod tests {
 
     /// A run on hosts with this setup.
     fn lab_run(change: impl Fn(&mut LabSpec)) -> RunSpec {
-        let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
+        let mut lab = LabSpec::new(Host::local("s"), Host::local("c"));
         change(&mut lab);
         RunBuilder::new(Workload::Stream)
             .target(Target::Directory { path: "/m".into() })

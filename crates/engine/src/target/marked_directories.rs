@@ -90,10 +90,10 @@ impl Emptying<'_> {
     fn note_removed(&self) {
         self.removal.note_removed();
         if self.stop.is_set()
-            && !self.removal.is_all_found()
+            && !self.removal.is_everything_counted()
             && let Ok(left) = count_below(self.top)
         {
-            self.removal.note_all_left(left);
+            self.removal.record_left(left);
         }
     }
 }
