@@ -34,7 +34,7 @@ impl Default for CrossCheckSources {
     /// Returns sources without any counts.
     fn default() -> Self {
         Self {
-            tally: Tally::default(),
+            tally: BackendCounts::default(),
             inventory: None,
             server: None,
             share: Share::ALL,

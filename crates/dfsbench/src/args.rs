@@ -41,15 +41,16 @@ pub(crate) use contenders::ContendersArgs;
 pub(crate) use curve::CurveArgs;
 pub(crate) use durability::DurabilityArgs;
 pub(crate) use job::JobArgs;
-pub(crate) use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub(crate) use ladder::LadderArgs;
 pub(crate) use layout::{command, command_with_words, config_file, parse};
 pub(crate) use preset::PresetArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use ramp::{Raise, RampArgs};
 pub(crate) use replay::ReplayArgs;
-pub(crate) use results_file::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
-pub use run::RunArgs;
+pub(crate) use results_file::{
+    ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs,
+};
+pub(crate) use run::RunArgs;
 pub(crate) use schedule::{K8sArgs, SlurmArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use soak::SoakArgs;

@@ -100,7 +100,7 @@ impl Launcher {
     }
 
     /// Returns true if its agents connect by themselves, once; others are started over ssh.
-    pub const fn brings_agents(self) -> bool {
+    pub const fn has_joining_agents(self) -> bool {
         !matches!(self, Self::Pbs | Self::Lsf)
     }
 }

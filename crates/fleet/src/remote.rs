@@ -211,7 +211,9 @@ where
         let stream = match (&self.lost, &self.stream) {
             (None, Some(stream)) => stream,
             (Some(gone), _) => return Err(gone.clone()),
-            (None, None) => return Err(PeerGone(format!("host {}: already disconnected", self.host))),
+            (None, None) => {
+                return Err(PeerGone(format!("host {}: already disconnected", self.host)));
+            }
         };
         match stream.events.recv_timeout(wait) {
             Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {

@@ -27,7 +27,7 @@ pub use error::LabError;
 pub use host::servers::is_serving_clients;
 pub use lab::Lab;
 pub use mounts::unmount::force_off;
-pub use undo::clean::{Cleaned, clean, clean_and_forget};
+pub use undo::clean::{CleanedChange, clean, clean_and_forget};
 pub use undo::log::boot_id;
 
 /// Prefix for the names of the agents' acknowledgement journals. They are in the undo log's folder

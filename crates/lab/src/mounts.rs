@@ -163,7 +163,7 @@ fn answers_in(text: &str, point: &Path) -> u64 {
 ///
 /// File systems such as btrfs have device numbers of their own and are found by the node.
 pub(crate) fn points_of_device(number: &str, node: &Path) -> Vec<String> {
-    all()
+    list_mounts()
         .into_iter()
         .filter(|mount| mount.majmin == number || mount.mount_source.as_deref() == node.to_str())
         .map(|mount| mount.mount_point.display().to_string())

@@ -39,7 +39,7 @@ pub(crate) fn mount_export(
     let server = control.server();
     let status = match call_mnt(&mut control, export, options)? {
         Ok(root) => {
-            return Ok(Mounted {
+            return Ok(MountedExport {
                 root,
                 export: export.into(),
                 below: String::new(),

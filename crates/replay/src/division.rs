@@ -209,7 +209,7 @@ mod tests {
 
     /// Returns a batch in which clients create or read files, one after the other.
     fn batch(accesses: &[(u32, u32, AccessKind)], clients: usize) -> Batch {
-        let mut order = Order::default();
+        let mut order = DependencyBuilder::default();
         let mut steps = Vec::new();
         for (number, (client, file, class)) in accesses.iter().enumerate() {
             let instant = number as u64 * 10;

@@ -23,7 +23,7 @@ impl Store {
         self.transact(|transaction| {
             let sql = "INSERT INTO durability
                 (campaign_id, contender, measured_unix_ms, report_json) VALUES (?1, ?2, ?3, ?4)";
-            let measured = whole(stored.measured_unix_ms)?;
+            let measured = to_sql_integer(stored.measured_unix_ms)?;
             let json = to_json(&stored.report)?;
             transaction.execute(sql, params![campaign_id, stored.contender, measured, json])?;
             Ok(())

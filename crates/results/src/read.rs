@@ -455,5 +455,6 @@ fn read_cross_check(row: &Row<'_>) -> rusqlite::Result<CrossCheck> {
 
 fn read_histogram(row: &Row<'_>, column: &str) -> rusqlite::Result<Histogram> {
     let bytes: Vec<u8> = row.get(column)?;
-    Histogram::from_bytes(&bytes).ok_or_else(|| damaged(format!("{column} is not a histogram")))
+    Histogram::from_bytes(&bytes)
+        .ok_or_else(|| damaged_value(format!("{column} is not a histogram")))
 }

@@ -76,7 +76,7 @@ pub(crate) fn damaged_value(what: String) -> rusqlite::Error {
 
 /// Reads a count from a column.
 pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
+    maybe_count(row, column)?.ok_or_else(|| damaged_value(format!("{column} is missing")))
 }
 
 /// Reads a count or NULL from a column.

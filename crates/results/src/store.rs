@@ -272,9 +272,7 @@ impl Store {
         let path = self.path.clone();
         match (found.application_id, found.schema_version, found.tables) {
             (0, 0, 0) => Ok(FileOwner::Empty),
-            (APPLICATION_ID, 1..=SCHEMA_VERSION, _) => {
-                Ok(FileOwner::Ours)
-            }
+            (APPLICATION_ID, 1..=SCHEMA_VERSION, _) => Ok(FileOwner::Ours),
             (APPLICATION_ID, found, _) => {
                 Err(StoreError::OtherVersion { path, found, known: SCHEMA_VERSION })
             }

@@ -77,9 +77,9 @@ pub(crate) fn read_objects(connection: &Connection) -> rusqlite::Result<Vec<Sche
 /// Describes the first of our tables that is not an ordinary table: a view, a virtual table, or a
 /// table with a computed column.
 pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    for found in made(connection)? {
+    for found in read_objects(connection)? {
         // Names in SQLite are case-insensitive.
-        let is_ours = |table: &&Made| table.name.eq_ignore_ascii_case(&found.name);
+        let is_ours = |table: &&SchemaObject| table.name.eq_ignore_ascii_case(&found.name);
         let Some(table) = our_tables().find(is_ours) else { continue };
         let name = &table.name;
         if found.is_view {
@@ -99,13 +99,13 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
 
 /// Describes the first of our tables that is missing, or that lacks one of our columns.
 pub(crate) fn find_missing(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let all_found = made(connection)?;
-    for Made { name, .. } in our_tables() {
+    let all_found = read_objects(connection)?;
+    for SchemaObject { name, .. } in our_tables() {
         if !all_found.iter().any(|found| found.name.eq_ignore_ascii_case(name)) {
             return Ok(Some(format!("the table `{name}` is missing")));
         }
     }
-    for table in &Tree::known().tables {
+    for table in &Tree::own_schema().tables {
         let found = read_columns(connection, &table.name)?;
         for Column { name, .. } in &table.columns {
             if !found.iter().any(|column| column.name.eq_ignore_ascii_case(name)) {
@@ -116,7 +116,7 @@ pub(crate) fn find_missing(connection: &Connection) -> rusqlite::Result<Option<S
     Ok(None)
 }
 
-fn our_tables() -> impl Iterator<Item = &'static Made> {
+fn our_tables() -> impl Iterator<Item = &'static SchemaObject> {
     all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE"))
 }
 

@@ -281,9 +281,9 @@ fn insert_details(
     let sql = "INSERT INTO samples (pass_id, at_ns, ops, bytes) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
     for sample in &pass.samples {
-        let at = whole(sample.at_ns)?;
-        let ops = whole(sample.ops)?;
-        let bytes = whole(sample.bytes)?;
+        let at = to_sql_integer(sample.at_ns)?;
+        let ops = to_sql_integer(sample.ops)?;
+        let bytes = to_sql_integer(sample.bytes)?;
         insert.execute(params![pass_id, at, ops, bytes])?;
     }
     let sql = "INSERT INTO caveats (pass_id, code, severity, evidence, found, bound, unit, source)
@@ -305,7 +305,7 @@ fn insert_details(
     let sql = "INSERT INTO cross_checks (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
     for cross_check in &pass.cross_checks {
-        let expected = whole(cross_check.expected)?;
+        let expected = to_sql_integer(cross_check.expected)?;
         let found = to_sql_integer(cross_check.found)?;
         insert.execute(params![pass_id, expected, found, cross_check.source])?;
     }

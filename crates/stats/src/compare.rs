@@ -175,7 +175,7 @@ impl BootstrapDraws {
         if before.iter().chain(after).any(|figure| *figure <= 0.0) {
             return None;
         }
-        let before = sorted(before)?;
+        let before = sort_finite(before)?;
         let after = sort_finite(after)?;
         let probability = rank_test(&before, &after);
         let first = ends(&before)?;

@@ -77,7 +77,9 @@ impl Curve {
         let peak = self.peak_request();
         self.points
             .iter()
-            .filter(|point| point.requested_per_s < peak && point.status() != PointStatus::Sustained)
+            .filter(|point| {
+                point.requested_per_s < peak && point.status() != PointStatus::Sustained
+            })
             .collect()
     }
 

@@ -62,7 +62,6 @@ impl fmt::Display for Mismatch {
             WrongContent::Byte { found, expected } => {
                 write!(f, "read {found:#04x}, expected {expected:#04x}")
             }
-            }
             WrongContent::NoStamp(head) => {
                 f.write_str("no stamp, but bytes")?;
                 for byte in head {

@@ -84,7 +84,7 @@ impl PoolStream {
         }
         stream.pool.retain(|file| file.number % spec.workers == worker);
         let files: Vec<_> = stream.pool.iter().map(|file| file.number).collect();
-        Remains { files, next: 0 }
+        PoolRemains { files, next: 0 }
     }
 
     /// Returns the number of the last op, counted over all workers.

@@ -129,9 +129,9 @@ fn stays_silent_for_pnfs_layouts() {
 
 #[test]
 fn compares_calls_with_requested_localio() {
-    let local = Moved { read_bytes: 16 * MIB, ..Moved::default() };
-    let wire = Moved { read_calls: 64, ..local };
-    let plus = Moved { read_plus_calls: 64, ..local };
+    let local = MountTraffic { read_bytes: 16 * MIB, ..MountTraffic::default() };
+    let wire = MountTraffic { read_calls: 64, ..local };
+    let plus = MountTraffic { read_plus_calls: 64, ..local };
     let raised = |requested, moved| {
         let read = done(OpKind::Read, 16 * MIB);
         let found = caveats_if_requested(Some(requested), Pass::Read, read, V4, &after(V4, moved));
@@ -153,6 +153,6 @@ fn compares_calls_with_requested_localio() {
     // Nothing was transferred, so there is nothing to compare.
     let read = done(OpKind::Read, 16 * MIB);
     let found =
-        caveats_if_requested(Some(true), Pass::Read, read, V4, &after(V4, Moved::default()));
+        caveats_if_requested(Some(true), Pass::Read, read, V4, &after(V4, MountTraffic::default()));
     assert!(found.iter().all(|caveat| caveat.code == CaveatCode::Cached), "{found:?}");
 }

@@ -15,7 +15,7 @@ use lab::{after_power_loss, redo_from, reusable_steps};
 use model::{Action, Invalidation, LabSpec, LabStep};
 
 use crate::hosts::Hosts;
-use crate::hosts::applied_steps::{Applied, AppliedSteps};
+use crate::hosts::applied_steps::{AppliedStep, AppliedSteps};
 
 /// Brings the hosts to the wanted steps.
 ///

@@ -96,7 +96,7 @@ pub(crate) fn merge(
     planned_ns: u64,
     round_trip_ns: u64,
 ) -> PassEnd {
-    let spans: Vec<_> = parts.iter().map(Part::span).collect();
+    let spans: Vec<_> = parts.iter().map(AgentPass::span).collect();
     let span = enclosing_span(&spans);
     let pass = parts.first().map_or(Pass::Read, |first| first.end.result.pass);
     let mut result = PassResult {

@@ -11,7 +11,7 @@ use model::{Caveat, Fact, Fresh, Invalidation, LabSpec, Pass, RunSpec, Trial, Tr
 
 use crate::hosts::Hosts;
 use crate::hosts::applied_steps::on_host;
-use crate::hosts::setup::{bring_to, undo_to};
+use crate::hosts::setup::{apply_wanted, undo_to};
 
 /// Sets up the hosts for a run. Returns the caveats for each pass.
 ///

@@ -91,10 +91,10 @@ impl Defaults {
     pub(crate) fn for_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
         self.entries()
             .into_iter()
-            .filter(|Checked { commands, .. }| {
+            .filter(|CheckedEntry { commands, .. }| {
                 commands.iter().any(|name| name == command.get_name())
             })
-            .filter_map(|Checked { entry, .. }| {
+            .filter_map(|CheckedEntry { entry, .. }| {
                 find_flag(command, &entry.flag).map(|arg| (arg.get_id().to_string(), entry))
             })
             .collect()

@@ -10,7 +10,11 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plan::{key_elsewhere, nearest_word};
 
 /// Replaces the suggestions of an error; `first` is the current command.
-pub(super) fn improve_suggestions(error: clap::Error, first: &str, command: &Command) -> clap::Error {
+pub(super) fn improve_suggestions(
+    error: clap::Error,
+    first: &str,
+    command: &Command,
+) -> clap::Error {
     match error.kind() {
         ErrorKind::InvalidSubcommand => suggest_command(error, command),
         ErrorKind::UnknownArgument => match command.find_subcommand(first) {

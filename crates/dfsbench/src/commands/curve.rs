@@ -123,11 +123,9 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
         Some(text) => plan_source::load_named(text)?,
     };
     // A plan has its own workloads; a bare target gets the default mix.
-    let is_plan = args
-        .run
-        .target
-        .as_deref()
-        .is_some_and(|text| plan_source::is_plan_file(text) || Preset::find_by_name(text).is_some());
+    let is_plan = args.run.target.as_deref().is_some_and(|text| {
+        plan_source::is_plan_file(text) || Preset::find_by_name(text).is_some()
+    });
     if !is_plan {
         raw.apply(&mix)?;
         "curve".clone_into(&mut raw.name);

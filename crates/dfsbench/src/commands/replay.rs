@@ -259,7 +259,10 @@ fn print(args: &ReplayArgs, stored: &StoredReplay) -> Result<(), Failure> {
 }
 
 /// Renders a document in a human-readable format.
-pub(crate) fn render_text(mut document: report::document::Document, format: DescribeFormat) -> String {
+pub(crate) fn render_text(
+    mut document: report::document::Document,
+    format: DescribeFormat,
+) -> String {
     match format {
         DescribeFormat::Markdown => document.render(Form::Markdown),
         DescribeFormat::Html => document.page("Written by dfsbench; loads no external resources."),

@@ -172,7 +172,7 @@ exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 
             &["p", "--nodes", "65537"],
             &["p", "--nodes", "4294967295"],
         ]
-        .map(|words| written(words).unwrap_err().to_string());
+        .map(|words| quote_words(words).unwrap_err().to_string());
         insta::assert_snapshot!(errors.join("\n"), @"
         `account=a
         rm -r /` can't be an option of sbatch

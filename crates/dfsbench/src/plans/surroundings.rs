@@ -57,7 +57,7 @@ fn on_storage(usual: PathBuf, other: &Path) -> PathBuf {
 }
 
 fn is_tmpfs(path: &Path) -> bool {
-    FileSystemType::of_path(path) == FileSystemType::Tmpfs
+    FileSystemType::from_path(path) == FileSystemType::Tmpfs
 }
 
 /// Resolves an address; unless it names a user, the server is accessed as the calling user.

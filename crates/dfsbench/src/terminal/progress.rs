@@ -27,10 +27,9 @@ use bar::{Bar, Status};
 use campaign_progress::CampaignProgress;
 use screen::Screen;
 
-pub use campaign_progress::trial_figures;
+pub(crate) use campaign_progress::trial_figures;
 pub(crate) use label::work_label;
 pub(crate) use screen::check as check_screen;
-pub(crate) use seen::trial_figures;
 
 /// Number of rates next to the bar: those of the last two seconds.
 const LATELY: usize = 20;

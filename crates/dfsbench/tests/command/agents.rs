@@ -226,7 +226,7 @@ fn strangers_and_other_versions_are_named() {
     ];
     let messages = messages.join("\n");
     let messages = messages.replace(&other.to_string(), "[other version]");
-    let messages = messages.replace(&Greeting::ours().to_string(), "[this version]");
+    let messages = messages.replace(&Greeting::own().to_string(), "[this version]");
     insta::assert_snapshot!(messages);
 }
 

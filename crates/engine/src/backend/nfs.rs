@@ -53,7 +53,7 @@ impl Nfs {
         let depth = depth_on(&connection, set.queue_depth);
         let opens = if set.own == 0 { Opens::OfAnother } else { Opens::Own };
         let transfers = Transfers::new(depth, connection.free_slots(), opens);
-        let common = Common::new(set);
+        let common = WorkerState::new(set);
         let scratch = Scratch::new();
         connection.begin_tcp_counters();
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }

@@ -56,7 +56,7 @@ pub(super) fn run(bench: &ToolContext, spec: &RunSpec, pass: Pass) -> Result<Fig
     };
     let ended = bench.run_tool(&command)?;
     ended_well("fio", &ended)?;
-    let mut figures = parse_output(&ended.stdout).map_err(|why| Failed::unread("fio", &why))?;
+    let mut figures = parse_output(&ended.stdout).map_err(|why| FailedPass::unread("fio", &why))?;
     let files = spec.files.div_ceil(spec.workers.max(1)) * spec.workers;
     figures.kinds.extend(Kind::syncs(spec.durability, pass, files));
     figures.facts.push(Fact::new("target", "command", command.join(" "), "fio"));

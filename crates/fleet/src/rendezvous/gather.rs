@@ -427,7 +427,9 @@ impl Handshaking {
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(error) => {
-                return Err(RefusedConnection::from_stranger(format!("the connection was lost: {error}")));
+                return Err(RefusedConnection::from_stranger(format!(
+                    "the connection was lost: {error}"
+                )));
             }
         };
         match self.handshake.receive_bytes(&bytes[..len]) {
@@ -444,7 +446,9 @@ impl Handshaking {
     /// Sends a few hundred bytes, which always fit into the send buffer of a fresh socket.
     fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), RefusedConnection> {
         let sent = self.socket.write_all(bytes);
-        sent.map_err(|error| RefusedConnection::from_stranger(format!("the connection was lost: {error}")))
+        sent.map_err(|error| {
+            RefusedConnection::from_stranger(format!("the connection was lost: {error}"))
+        })
     }
 
     /// Sends our greeting to a peer that has greeted as dfsbench. Anyone else learns nothing.

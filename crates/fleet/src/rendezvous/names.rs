@@ -101,7 +101,7 @@ mod tests {
         }
         seat_agents(&hellos.iter().collect::<Vec<_>>())
             .into_iter()
-            .map(|Seat { name, rank }| format!("{name} {rank}"))
+            .map(|RankedName { name, rank }| format!("{name} {rank}"))
             .collect()
     }
 

@@ -10,11 +10,11 @@ use model::EffectiveSettings;
 use model::action::Localio;
 
 use super::LabAction;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
-use crate::actions::findings::Findings;
 use crate::facts::localio::{PARAMETER, is_enabled};
-use crate::actions::step::Step;
 use crate::undo::Undo;
 
 /// Exists once the kernel's client is loaded.
@@ -74,10 +74,10 @@ impl LabAction for Localio {
                 findings.compare("localio", &self.is_on.to_string(), &is_on.to_string(), PARAMETER);
             }
             (Some(_), None) => {
-                findings.differ("localio", self.is_on.to_string(), "unknown", PARAMETER);
+                findings.add_difference("localio", self.is_on.to_string(), "unknown", PARAMETER);
             }
         }
-        Ok(findings.done())
+        Ok(findings.finish())
     }
 }
 

@@ -13,7 +13,7 @@ use super::accept::{accept, check_device, check_point};
 use super::storage::Devices;
 use super::{LabAction, Layer, folder_undo};
 use crate::actions::findings::Findings;
-use crate::actions::options::{self, Requested};
+use crate::actions::options::{self, RequestedOption};
 use crate::actions::step::Step;
 use crate::commands::LONG;
 use crate::error::LabError;

@@ -14,7 +14,7 @@ use model::options::{OptionError, check_clients, check_nfs_options, check_path};
 use super::accept::{accept, check_point};
 use super::{LabAction, Layer, folder_undo};
 use crate::actions::findings::Findings;
-use crate::actions::options::{self, Requested};
+use crate::actions::options::{self, RequestedOption};
 use crate::actions::step::Step;
 use crate::commands::packages;
 use crate::error::LabError;

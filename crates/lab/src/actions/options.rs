@@ -64,13 +64,13 @@ impl RequestedOption {
             .iter()
             .flat_map(|option| option.split(','))
             .filter(|word| !word.is_empty())
-            .map(Self::of)
+            .map(Self::parse)
             .collect()
     }
 
     /// Parses options of nfs(5), using the names by which the kernel lists them.
     pub(crate) fn nfs(options: &[String]) -> Vec<Self> {
-        Self::local(options).into_iter().flat_map(Requested::into_listed_by_nfs).collect()
+        Self::local(options).into_iter().flat_map(RequestedOption::into_listed_by_nfs).collect()
     }
 
     fn parse(word: &str) -> Self {

@@ -17,7 +17,7 @@ use super::accept::{accept, check_point};
 use super::service::{check_leaves, check_programs, check_root, undo_of_programs};
 use super::{LabAction, Layer, folder_undo};
 use crate::actions::findings::Findings;
-use crate::actions::options::{self, Requested};
+use crate::actions::options::{self, RequestedOption};
 use crate::actions::step::Step;
 use crate::commands::{self, Runner, SOON};
 use crate::error::LabError;

@@ -12,8 +12,8 @@ use model::units::Size;
 
 use crate::commands::{self, Runner, SOON};
 use crate::facts::hardware::{join_different, line, link_name};
-use crate::host::devices;
 use crate::facts::localio;
+use crate::host::devices;
 use crate::mounts::Mount;
 
 const VOLUMES: &str = "/proc/fs/nfsfs/volumes";

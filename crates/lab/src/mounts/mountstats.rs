@@ -77,7 +77,7 @@ mod tests {
             \topts:\trw\n\
             device s:/b mounted on /mnt/b with fstype nfs statvers=1.1\n";
         let points: Vec<_> =
-            of(text).into_iter().map(|mount| (mount.point, mount.lines.len())).collect();
+            parse_mounts(text).into_iter().map(|mount| (mount.point, mount.lines.len())).collect();
         assert_eq!(points, [("/mnt/a", 1), ("/mnt/b", 0)]);
     }
 }

@@ -51,7 +51,7 @@ pub fn clean(state_dir: &Path) -> Result<Vec<CleanedChange>, LabError> {
 pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<CleanedChange>, LabError> {
     let mut cleaned: Vec<_> = UndoLog::drop_unreadable(state_dir, PATIENCE)?
         .into_iter()
-        .map(|line| Cleaned {
+        .map(|line| CleanedChange {
             campaign: "unknown".to_owned(),
             what: "an unreadable line of the undo log".to_owned(),
             outcome: Err(LabError::Refused(format!("`{line}`"))),

@@ -95,7 +95,7 @@ impl Tls {
         let requested = self.0.options.server_name.as_deref().unwrap_or(host);
         let bare = requested.trim_start_matches('[').trim_end_matches(']');
         ServerName::try_from(bare.to_owned())
-            .map_err(|error| Refused::Trust(format!("server name `{requested}`: {error}")))
+            .map_err(|error| TlsFailure::Trust(format!("server name `{requested}`: {error}")))
     }
 }
 

@@ -134,7 +134,7 @@ fn protects_names_in_sticky_directory() {
     make_file(&fs, id, b"a", 0o666, &OWNER).unwrap();
     make_file(&fs, id, b"b", 0o666, &OTHER).unwrap();
     let denied = Err(FsError::NotPermitted);
-    let a = Named::new(id, b"a");
+    let a = DirectoryName::new(id, b"a");
     let b = DirectoryName::new(id, b"b");
     assert_eq!(fs.remove(id, b"a", &OTHER).map(drop), denied);
     assert_eq!(fs.rename(a, DirectoryName::new(id, b"c"), &OTHER).map(drop), denied);
@@ -161,7 +161,7 @@ fn requires_write_to_move_directory() {
     let chown = SetAttributes { mode: Some(0o777), ..NONE };
     set(&fs, fs.root(), &chown, &ROOT).unwrap();
     fs.make(fs.root(), b"m", NewObject::Directory, &mode(0o755), &OWNER).unwrap();
-    let from = Named::new(fs.root(), b"m");
+    let from = DirectoryName::new(fs.root(), b"m");
     let to = DirectoryName::new(id, b"m");
     assert_eq!(fs.rename(from, to, &OTHER).map(drop), Err(FsError::AccessDenied));
     fs.rename(from, DirectoryName::new(fs.root(), b"n"), &OTHER).unwrap();

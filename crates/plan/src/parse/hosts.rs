@@ -306,7 +306,8 @@ pub(crate) fn refuse_lab_keys(table: &Table<'_>) -> Result<(), PlanError> {
     match table.first_field(&LAB_KEYS) {
         Some(field) => {
             let fault = Fault::new("is only for a target with `server`");
-            let hint = format!("{} are for a target that dfsbench sets up", join_with_or(&LAB_KEYS));
+            let hint =
+                format!("{} are for a target that dfsbench sets up", join_with_or(&LAB_KEYS));
             Err(field.error(fault.hint(hint)))
         }
         None => Ok(()),

@@ -7,7 +7,7 @@ use model::{Limit, Requirement};
 use crate::parse::conclusion::{check_pass, read_conditions, write_conditions};
 use crate::parse::document::Table;
 use crate::parse::section::Section;
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::text::quoted;
 
 const EXAMPLE: &str = "\"read.p99 < 20ms\"";
@@ -35,7 +35,7 @@ pub fn parse_requirements(
     flag: &'static str,
 ) -> Result<Vec<Located<Requirement>>, PlanError> {
     let parse = |text: &String| {
-        let limit = Place::Flag(flag).accept(check_limit(text))?;
+        let limit = PlanPosition::Flag(flag).accept(check_limit(text))?;
         let requirement = Requirement { limit: limit.value.to_owned(), ..Requirement::default() };
         Ok(Located { value: requirement, place: limit.place })
     };

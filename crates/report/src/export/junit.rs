@@ -73,7 +73,7 @@ fn result_case(sheet: &Sheet<'_>, row: &Row<'_>) -> Case {
     };
     let mut out = String::new();
     if let Some(rate) = rate {
-        out = stats::Rate::of_pass(row.judged.pass, rate.median).to_string();
+        out = stats::Rate::for_pass(row.judged.pass, rate.median).to_string();
         if !codes.is_empty() {
             let _ = write!(out, "; caveats: {codes}");
         }

@@ -178,7 +178,10 @@ fn overall_times(pairs: &[TimePair], ratio: BoundedValue) -> Option<(f64, Bounde
     }
     let before = areas[0] / heaviest;
     let at = areas[1] / heaviest;
-    Some((before, Between { at, low: at * ratio.low / ratio.at, high: at * ratio.high / ratio.at }))
+    Some((
+        before,
+        BoundedValue { at, low: at * ratio.low / ratio.at, high: at * ratio.high / ratio.at },
+    ))
 }
 
 /// Returns the bounds of a peak: from what was sustained to the second load above it that was not,

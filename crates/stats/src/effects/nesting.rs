@@ -29,7 +29,7 @@ impl Nesting {
         let mut decided: Vec<Vec<DeterminedLevels>> = Vec::with_capacity(levels.len());
         for (inner, count) in levels.iter().enumerate() {
             let by_outer: Vec<_> = (0..levels.len())
-                .map(|outer| decided_by(inner, outer, *count, observations))
+                .map(|outer| determined_by(inner, outer, *count, observations))
                 .collect();
             decided.push(by_outer);
         }

@@ -335,7 +335,7 @@ impl CampaignProgress {
             }
         }
         if self.failures.len() < FAILURES_MAX {
-            self.failures.push(FailureSeen {
+            self.failures.push(FirstFailure {
                 number: self.made + 1,
                 work: work.to_owned(),
                 reason: reason.clone(),

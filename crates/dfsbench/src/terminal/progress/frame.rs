@@ -329,7 +329,7 @@ mod tests {
     fn names_caveats_without_room() {
         let mut seen = running();
         for code in [CaveatCode::SharedHost, CaveatCode::TooShort, CaveatCode::Drift] {
-            seen.caveats.push(CaveatSeen {
+            seen.caveats.push(ReportedCaveat {
                 code,
                 passes: 1,
                 place: "dir".to_owned(),

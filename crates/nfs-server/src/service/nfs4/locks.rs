@@ -161,7 +161,7 @@ impl Service {
             let client = &state.client;
             let now_ns = run.now_ns;
             service.tables().begin_lock(client, new.owner, new.lock_seqid, now_ns)?;
-            let call = Numbered {
+            let call = NumberedCall {
                 code: OpCode::Lock,
                 client,
                 kind: OwnerKind::Lock,

@@ -62,7 +62,7 @@ impl Service {
         check_name(to)?;
         self.recall_for_name(from_directory, from, run)?;
         self.recall_for_name(to_directory, to, run)?;
-        let from = Named::new(from_directory, from);
+        let from = DirectoryName::new(from_directory, from);
         let to = DirectoryName::new(to_directory, to);
         let renamed = self.shared.fs.rename(from, to, &run.context).map_err(rename_status)?;
         run.succeed(&OpOk::Rename {

@@ -169,8 +169,7 @@ impl Service {
         match self.tables().begin_open(&client, owner.owner, sequence, run.now_ns)? {
             OwnerTurn::Replay(last) => Self::write_replay(&last, OpCode::Open, run),
             OwnerTurn::New => {
-                let call =
-                    NumberedCall {
+                let call = NumberedCall {
                     code: OpCode::Open,
                     client: &client,
                     kind: OwnerKind::Open,

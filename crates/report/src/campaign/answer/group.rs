@@ -53,7 +53,7 @@ impl<'a> Group<'a> {
             let figures: Vec<_> = rows
                 .into_iter()
                 .filter_map(|row| {
-                    metric.figure(&row.judged).map(|rate| Figure { row, rate: *rate })
+                    metric.figure(&row.judged).map(|rate| UsableRow { row, rate: *rate })
                 })
                 .collect();
             if !figures.is_empty() {
