@@ -74,7 +74,7 @@ fn contends() -> Result<()> {
     let export = SERVER.get()?.export.for_us("");
     let folder = TempDir::new()?;
     let results = folder.path().join("results.db");
-    let mut hogs = (0..thread::available_parallelism().map_or(2, usize::from) * 4)
+    let hogs = (0..thread::available_parallelism().map_or(2, usize::from) * 4)
         .map(|_| Background::start(Command::new("sh").args(["-c", "while :; do :; done"])))
         .collect::<Result<Vec<_>, _>>()?;
     let flags = ["--workload", "mixed", "--file-size", "8MiB", "--duration", "2s", "--trials", "1"];

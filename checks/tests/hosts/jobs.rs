@@ -50,7 +50,7 @@ pub fn listed(lab: &Lab) -> Result<()> {
         ensure!(is_measured, "{output:?}");
         let report = OURS.report(&lab.folder.path().join("job.db"), "json")?;
         let report: serde_json::Value = serde_json::from_slice(&report)?;
-        let mut measured: Vec<_> = report["runs"][0]["trials"][0]["passes"][0]["hosts"]
+        let measured: Vec<_> = report["runs"][0]["trials"][0]["passes"][0]["hosts"]
             .as_array()
             .into_iter()
             .flatten()

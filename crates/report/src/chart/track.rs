@@ -108,7 +108,7 @@ impl Track {
     }
 
     fn ticks(&self) -> Vec<super::axis::Tick> {
-        self.times.as_ref().map_or_else(Vec::new, |axis| axis.ticks())
+        self.times.as_ref().map_or_else(Vec::new, TimeAxis::ticks)
     }
 
     /// Pixel from the top for a position in percent of the height.
