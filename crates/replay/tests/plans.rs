@@ -153,7 +153,9 @@ fn starts_window_with_earlier_files() {
     let window = Window::between(60 * second, u64::MAX);
     let error = ReplayPlan::read(&trace[..], &PlanSettings { window, ..SETTINGS }).unwrap_err();
     assert!(matches!(error, PlanError::Outside { .. }), "{error}");
-    assert!(error.to_string().contains("between 60 s") && error.to_string().contains("5.001 s long"));
+    assert!(
+        error.to_string().contains("between 60 s") && error.to_string().contains("5.001 s long")
+    );
 }
 
 #[test]
