@@ -173,7 +173,7 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Controller
     }
     let all_ns: u64 = took_ns.values().sum();
     let basis = format!(
-        "based on campaign {}, whose {} trials took {}",
+        "based on campaign {}: {} trials took {}",
         earlier.id,
         took_ns.len(),
         Nanos(all_ns)

@@ -525,7 +525,10 @@ fn kills_only_named_targets() {
         &["the in-memory server does not need commands"],
     );
     refused(&["null", "--kill-client"], &["durability is measured with files"]);
-    refused(&[&target, "--kill-client", "--fault", "drop 1%"], &["--fault: only the in-memory"]);
+    refused(
+        &[&target, "--kill-client", "--fault", "drop 1%"],
+        &["--fault: faults can only be planned for the in-memory"],
+    );
     refused(&["--kill-server", "--fault", "lose-everything"], &["unknown fault"]);
     refused(&["--kill-server", "--idle", "soon"], &["--idle: `soon` is not a time"]);
 }
