@@ -175,7 +175,7 @@ pub fn from_campaign(plan: &Plan, earlier: &Campaign) -> Result<ProbeResult, Con
     }
     let all_ns: u64 = took_ns.values().sum();
     let basis = format!(
-        "based on campaign {}, whose {} trials took {}",
+        "based on campaign {}: {} trials took {}",
         earlier.id,
         took_ns.len(),
         Nanos(all_ns)
