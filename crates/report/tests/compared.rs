@@ -351,13 +351,12 @@ fn the_verdict_comes_first() {
         "No difference: all 12 figures are within 5.0 % of their old values."
     );
     let worse = verdict(&compare(&slower, ComparisonRules::default()));
-    assert!(
-        worse.starts_with("Worse afterwards: 6 of 12 figures got worse for certain"),
-        "{worse}"
-    );
+    assert!(worse.starts_with("Worse afterwards: 6 of 12 figures got measurably worse"), "{worse}");
     let better =
         CampaignComparison::new(whole(&slower), whole(&before), ComparisonRules::default());
-    assert!(verdict(&better).starts_with("Better afterwards: 6 of 12 figures got better"));
+    assert!(
+        verdict(&better).starts_with("Better afterwards: 6 of 12 figures got measurably better")
+    );
     let lost = verdict(&compare(&slower, bounded(&[Measure::Rate], 0.1)));
     assert!(
         lost.starts_with("Regression: 2 of 4 figures got worse by more than allowed"),

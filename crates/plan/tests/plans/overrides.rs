@@ -122,8 +122,8 @@ fn a_bad_flag_is_named() {
     );
     refused(
         &Overrides { scale: Some("0".into()), ..none() },
-        "--scale: must be a factor of 0.0001 to 100, not `0` (hint: 0.01 or 1% makes files, times and \
-         counts a hundredth)",
+        "--scale: must be a factor of 0.0001 to 100, not `0` (hint: 0.01 or 1% scales files, times and \
+         counts to a hundredth)",
     );
     refused(
         &Overrides { trials: Some("0".into()), ..none() },
