@@ -135,7 +135,7 @@ pub fn open_ten_thousand_runs() -> Result<()> {
     tab.eval("document.querySelectorAll('.pages button')[1].click()")?;
     tab.expect(
         "document.querySelector('[role=status]:not(.explore *)').textContent",
-        &json!("rows 201 to 400 of 10,000 rows, by rate, rising"),
+        &json!("rows 201 to 400 of 10,000 rows, by rate, ascending"),
     )?;
     tab.expect_silent_console()
 }

@@ -294,7 +294,7 @@ impl NoEffects {
             Self::NothingCounts => "no result is usable",
             Self::OneCounts => "only one setting has usable results",
             Self::NothingVaries => "no setting varies: a factor needs two levels",
-            Self::TooFewTrials => "too few trials for so many settings",
+            Self::TooFewTrials => "too few trials for this number of settings",
             Self::NothingDiffers => "all results are the same",
             Self::TooManyLevels => "its settings have too many levels to separate",
         }

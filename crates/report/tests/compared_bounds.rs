@@ -263,7 +263,7 @@ fn verdict_names_caveats_of_both_sides() {
         whole(&after, &before, ComparisonRules::default()),
     ] {
         let found = verdict(&found);
-        assert!(found.contains("for certain") && found.contains("retransmits"), "{found}");
+        assert!(found.contains("measurably") && found.contains("retransmits"), "{found}");
     }
     assert!(!verdict(&whole(&before, &mix(30, 5), ComparisonRules::default())).contains("Caveats"));
 }

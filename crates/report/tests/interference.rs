@@ -77,7 +77,7 @@ fn trials_name_their_disturbance() {
 fn shows_rate_per_cpu_second() {
     let mut campaign = disturbed();
     let text = unwrapped(&render(&campaign, Format::Table));
-    assert!(!text.contains("second of processor time"), "{text}");
+    assert!(!text.contains("second of CPU time"), "{text}");
     for trial in &mut campaign.runs[0].trials {
         trial.passes[0].caveats.push(CaveatCode::ProcessorContention.because("they waited"));
     }
@@ -95,5 +95,5 @@ fn shows_rate_per_cpu_second() {
         trial.passes[0].client_cpu_ns *= 1 + u64::from(trial.index % 3);
     }
     let text = unwrapped(&render(&campaign, Format::Table));
-    assert!(!text.contains("second of processor time"), "{text}");
+    assert!(!text.contains("second of CPU time"), "{text}");
 }

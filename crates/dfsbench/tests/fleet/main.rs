@@ -143,5 +143,5 @@ fn raises_caveats_for_slow_agent() {
         message(CaveatCode::Skew)
     );
     let straggler = message(CaveatCode::Straggler);
-    assert!(straggler.starts_with("host c2 did "), "{straggler}");
+    assert!(straggler.starts_with("host c2 reached "), "{straggler}");
 }

@@ -278,7 +278,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "The affected host; required for client-kill and clock-step."),
     key(Disturb, "at", ["time", "ms"], "0ms to 24h", "required",
         "When it begins, in measured time since the start of the soak."),
-    key(Disturb, "for", ["time", "ms"], "0ms to 24h", "over at once",
+    key(Disturb, "for", ["time", "ms"], "0ms to 24h", "ends immediately",
         "How long it lasts; required except for server-restart and client-kill."),
     key(Disturb, "by", ["time", "ms"], "-24h to 24h", "none",
         "How far clock-step sets the wall clock forward, or back if negative."),

@@ -43,7 +43,7 @@ impl Scale {
         if (0.000_1..=100.0).contains(&factor) {
             return Ok(Self::from_millionths((factor * 1e6).round() as u64));
         }
-        let hint = "0.01 or 1% makes files, times and counts a hundredth";
+        let hint = "0.01 or 1% scales files, times and counts to a hundredth";
         Err(Fault::new(format!("must be a factor of 0.0001 to 100, not `{text}`")).hint(hint))
     }
 }

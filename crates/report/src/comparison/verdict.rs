@@ -29,17 +29,17 @@ pub(super) fn sentence(compared: &CampaignComparison) -> String {
     let begin = match (worse.as_slice(), better.as_slice()) {
         ([], []) => return describe_unchanged(compared, &figures),
         ([most, ..], []) => format!(
-            "Worse afterwards: {} of {all} got worse for certain, none better; most of all {}.",
+            "Worse afterwards: {} of {all} got measurably worse, none better; most of all {}.",
             worse.len(),
             describe(most.0, most.1)
         ),
         ([], [most, ..]) => format!(
-            "Better afterwards: {} of {all} got better for certain, none worse; most of all {}.",
+            "Better afterwards: {} of {all} got measurably better, none worse; most of all {}.",
             better.len(),
             describe(most.0, most.1)
         ),
         ([worst, ..], [best, ..]) => format!(
-            "Both worse and better: {} of {all} got worse for certain, most of all {}; {} got \
+            "Both worse and better: {} of {all} got measurably worse, most of all {}; {} got \
              better, most of all {}.",
             worse.len(),
             describe(worst.0, worst.1),

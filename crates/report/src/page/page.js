@@ -151,7 +151,7 @@
       const span = last ? `rows ${count(from + 1)} to ${count(from + shown.length)} of ` : '';
       const whole = rows.length < all.length ? `${count(rows.length)} of ${count(all.length)} rows`
         : `${count(all.length)} rows`;
-      const sorted = state.by === null ? '' : `, by ${state.by}, ${state.down ? 'falling' : 'rising'}`;
+      const sorted = state.by === null ? '' : `, by ${state.by}, ${state.down ? 'descending' : 'ascending'}`;
       status.textContent = span + whole + sorted;
       pages.hidden = !last;
       [back.disabled, next.disabled] = [state.page === 0, state.page === last];

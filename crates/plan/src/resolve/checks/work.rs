@@ -157,7 +157,8 @@ fn check_tree(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanEr
         "depth {} with branching {} is {all} directories",
         run.tree.depth, run.tree.branching
     );
-    let hint = format!("at most {}: each is made before the clock starts", limits::DIRECTORIES_MAX);
+    let hint =
+        format!("at most {}: each is created before the clock starts", limits::DIRECTORIES_MAX);
     let settings = [Setting::Depth, Setting::Branching];
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
