@@ -356,14 +356,9 @@ fn puts_verdict_first() {
     };
     let verdicts = [
         compare(&before, ComparisonRules::default()),
-        compare(&slower, ComparisonRules::default()));
-    assert!(worse.starts_with("Worse afterwards: 6 of 12 figures got measurably worse"), "{worse}");
-    let better =
-        CampaignComparison::new(whole(&slower), whole(&before), ComparisonRules::default());
-    assert!(
-        verdict(&better).starts_with("Better afterwards: 6 of 12 figures got measurably better")
-    );
-    let lost = verdict(&compare(&slower, bounded(&[Measure::Rate], 0.1)),
+        compare(&slower, ComparisonRules::default()),
+        CampaignComparison::new(whole(&slower), whole(&before), ComparisonRules::default()),
+        compare(&slower, bounded(&[Measure::Rate], 0.1)),
         compare(&before, bounded(&[Measure::Rate], 0.1)),
     ];
     insta::assert_snapshot!(verdicts.map(|compared| verdict(&compared)).join("\n"));

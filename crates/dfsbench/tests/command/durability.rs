@@ -513,12 +513,8 @@ fn kills_only_named_targets() {
         "durability target --cut-network",
         "durability --kill-server --stop-command true --start-command true",
         "durability null --kill-client",
-        "durability target --kill-client --fault files"]);
-    refused(
-        &[&target, "--kill-client", "--fault", "drop 1%"],
-        &["--fault: faults can only be planned for the in-memory"],
-    );
-    refused(&["--kill-server --fault lose-everything",
+        "durability target --kill-client --fault lose-unstable",
+        "durability --kill-server --fault lose-everything",
         "durability --kill-server --idle soon",
     ]
     .map(|line| line.split(' ').collect::<Vec<_>>());

@@ -73,7 +73,7 @@ impl Telemetry {
 
     /// Returns the increase of a counter, or 0 if it didn't change and is therefore missing.
     pub fn increase(&self, name: &str) -> u64 {
-        self.metric(name).map_or(0, Metric::risen)
+        self.metric(name).map_or(0, Metric::increase)
     }
 
     /// Returns the time from the first reading to the last, in nanoseconds.
