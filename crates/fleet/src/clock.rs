@@ -279,8 +279,8 @@ mod tests {
         let late = Sample::new(at(0, 9_000), at(0, 2_000), at(0, 9_000));
         let facts = Drift::begin(late).facts("web");
         insta::assert_snapshot!([&offset.value, &facts[0].value].map(String::as_str).join("\n"), @"
-        2.00 ms ahead of the controller's, ± 1.00 ms
-        7.00 µs behind the controller's, ± 0 ns
+        2.00 ms ahead of the controller's clock, ± 1.00 ms
+        7.00 µs behind the controller's clock, ± 0 ns
         ");
     }
 
@@ -305,10 +305,7 @@ mod tests {
         drift.add_sample(sample(3_000_000_000, 56_000_000_000));
         let caveat = drift.caveat("web").unwrap();
         assert_eq!(caveat.code, CaveatCode::ClockRate);
-        insta::assert_snapshot!(
-            caveat.evidence,
-            @"the clock of host web ran at 3.000000 ± 0.001000 of the controller's over 2.00 s"
-        );
+        insta::assert_snapshot!(caveat.evidence);
         assert_eq!(drift.facts("web")[1].value, "3.000000 ± 0.001000");
     }
 

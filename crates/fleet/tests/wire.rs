@@ -123,7 +123,7 @@ fn rejects_frame_of_4_gib() {
     let mut input = Cursor::new([0xff_u8; 64]);
     insta::assert_snapshot!(
         wire::read::<Order>(&mut input).unwrap_err(),
-        @"a message claims to have 4294967295 bytes, but the limit is 67108864"
+        @"received a message of 4294967295 bytes; the limit is 67108864"
     );
     assert_eq!(input.position(), 4);
     // The longest allowed frame ends where the bytes end.
@@ -131,7 +131,7 @@ fn rejects_frame_of_4_gib() {
     bytes.extend([0; 9]);
     insta::assert_snapshot!(
         wire::read::<Order>(&mut Cursor::new(bytes)).unwrap_err(),
-        @"the connection closed within a message"
+        @"the connection was closed in the middle of a message"
     );
 }
 
@@ -145,7 +145,7 @@ fn names_versions_and_quotes_strangers() {
     let message = message.replace(&theirs.to_string(), "[theirs]");
     insta::assert_snapshot!(
         message.replace(&ours.to_string(), "[ours]"),
-        @"it runs dfsbench [theirs], and this is dfsbench [ours]"
+        @"it runs dfsbench [theirs], but this is dfsbench [ours]"
     );
     // A version that only looks the same when printed is a different one, too.
     let mut alike = ours.to_bytes();

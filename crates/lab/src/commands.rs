@@ -503,7 +503,7 @@ mod tests {
         let mut runner = Runner::default();
         runner.heed_stop(Arc::new(AtomicBool::new(true)));
         let error = runner.output(&["sleep", "600"], Duration::from_secs(600)).unwrap_err();
-        insta::assert_snapshot!(error, @"`sleep 600` was ended, since the campaign was stopped");
+        insta::assert_snapshot!(error, @"`sleep 600` was killed because the campaign was stopped");
         runner.ignore_stop();
         assert!(runner.output(&["sleep", "0.3"], SOON).is_ok());
     }

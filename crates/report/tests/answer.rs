@@ -175,9 +175,9 @@ fn failures_alone_have_no_figure() {
         assert_eq!(answer(campaign).len(), 1, "{campaign:?}");
     }
     insta::assert_snapshot!(campaigns.map(|campaign| lead(&campaign).join("\n")).join("\n"), @"
-    No result may be used.
+    No result is usable.
     All 3 results are missing: no route to host.
-    No result may be used.
+    No result is usable.
     The campaign is not complete.
     ");
 }

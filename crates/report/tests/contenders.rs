@@ -215,7 +215,7 @@ fn does_not_rank_unknown_tiers() {
     let text = text(&campaign);
     assert!(!row(&text, "Ratios to safe", "quick").contains("promise"), "{text}");
     let lead = lead(&campaign);
-    assert!(lead.contains("not tried: safe, quick and level."), "{lead}");
+    assert!(lead.contains("not tested: safe, quick and level."), "{lead}");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn computes_ratios_of_medians() {
 #[test]
 fn names_differences_besides_system() {
     let mut campaign = campaign();
-    assert!(text(&campaign).contains("Nothing: all settings"));
+    assert!(text(&campaign).contains("None: all settings"));
     campaign.runs[1].spec.durability = Durability::None;
     let text = text(&campaign);
     let line = row(&text, "Differences besides the system", "durability");

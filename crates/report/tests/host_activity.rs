@@ -36,7 +36,7 @@ fn prints_sar_table_per_host() {
     );
     assert_eq!(text.matches("seconds").count(), 2);
     let silent = render(&campaigns::quick(), Format::Sar);
-    insta::assert_snapshot!(silent, @"No pass of this campaign was watched.");
+    insta::assert_snapshot!(silent, @"No host activity was recorded in this campaign.");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn page_has_the_same_lines() {
 #[test]
 fn trials_name_their_disturbance() {
     let text = unwrapped(&render(&disturbed(), Format::Trials));
-    for why in ["in parentheses, left out: trial 3, ", "39.0 %", "; trial 6, ", "12.0 %"] {
+    for why in ["in parentheses, excluded: trial 3, ", "39.0 %", "; trial 6, ", "12.0 %"] {
         assert!(text.contains(why), "{why}: {text}");
     }
     let json: serde_json::Value =

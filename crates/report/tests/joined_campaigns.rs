@@ -65,7 +65,7 @@ fn treats_other_kernel_as_factor() {
     assert!((ratio - 1.2).abs() < 0.02, "{ratio}");
     let text = FactorEffects::from_joined(&joined).render(Format::Table);
     assert!(text.contains("2.2.19") && text.contains("2.4.3"), "{text}");
-    assert!(text.contains("fact.kernel differs between campaigns"), "{text}");
+    assert!(text.contains("fact.kernel differs only between campaigns"), "{text}");
     assert!(!text.contains("changes together"), "{text}");
 }
 

@@ -532,7 +532,7 @@ fn aligns_bonnie_table_with_original() {
     let none = render(&quick(), Format::Bonnie);
     insta::assert_snapshot!(
         none,
-        @"No run of this campaign is of bonnie: try --format table."
+        @"This campaign has no bonnie runs: try --format table."
     );
 }
 
@@ -583,5 +583,5 @@ fn marks_trials_left_out() {
     campaign.runs[0].spec.repetition.discard = model::Discard::Extremes;
     insta::assert_snapshot!(render(&campaign, Format::Trials));
     let page = render(&campaign, Format::Html);
-    assert!(page.contains("in parentheses, left out"), "no spread");
+    assert!(page.contains("in parentheses, excluded"), "no spread");
 }

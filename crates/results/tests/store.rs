@@ -215,7 +215,7 @@ fn names_versions_of_unknown_schema() {
     let other = Connection::open(&path).unwrap();
     other.pragma_update(None, "user_version", 0).unwrap();
     drop(other);
-    refused(&path, "schema version 0, and this dfsbench knows version 1");
+    refused(&path, "schema version 0, but this dfsbench only supports version 1");
 }
 
 #[test]

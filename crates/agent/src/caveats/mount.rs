@@ -152,7 +152,7 @@ fn check_localio(
         }
         let source = "/proc/self/mountstats";
         let evidence = format!(
-            "{} were {verb} the server of {} in only {calls} {call} calls (bytes and per-op \
+            "{} were {verb} the server of {} in {calls} {call} calls (bytes and per-op \
              statistics of {source})",
             Size(bytes),
             counters.point,

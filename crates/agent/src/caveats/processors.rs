@@ -416,7 +416,7 @@ mod tests {
             let busy = CpuTimeShares { client: 0.18, others: 0.80, ..CpuTimeShares::default() };
             let caveat = busy.caveat(&spec).unwrap();
             assert_eq!(caveat.code, CaveatCode::ProcessorContention);
-            for words in ["the client had 18 %", "(cc1 80 %)", "the hypervisor 0 %"] {
+            for words in ["the client 18 %", "(cc1 80 %)", "the hypervisor 0 %"] {
                 assert!(caveat.evidence.contains(words), "{words}: {caveat:?}");
             }
         }

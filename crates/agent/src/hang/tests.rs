@@ -165,7 +165,7 @@ fn restores_host_before_giving_up_agent() {
     check_for_hang(&shared, &mut silence, Some(&last_resort));
     insta::assert_snapshot!(
         GIVEN_UP.lock().unwrap(),
-        @"no answer; what was changed on this host is undone"
+        @"no answer; all changes to this host were undone"
     );
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
     // The next campaign finds a clean host even though this process cannot end.

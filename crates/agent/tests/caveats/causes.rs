@@ -145,7 +145,7 @@ fn ends_pass_after_many_failures() {
     let Some(TrialAbort::Failed(reason)) = many.broken else { panic!("{:?}", many.broken) };
     insta::assert_snapshot!(
         reason,
-        @"stat given up after 100 failed ops (100 x ENOENT on stat)"
+        @"stat aborted after 100 failed ops (100 x ENOENT on stat)"
     );
 }
 
@@ -306,7 +306,7 @@ fn limits_depth_to_granted_slots() {
             .collect();
         assert_eq!(limited.len(), usize::from(is_limited), "{version:?} {queue_depth}");
         for evidence in limited {
-            assert!(evidence.contains("depth of 8") && evidence.contains("4 slots"), "{evidence}");
+            assert!(evidence.contains("depth 8") && evidence.contains("4 slots"), "{evidence}");
         }
         let slots = if is_limited { 4 } else { queue_depth };
         assert_eq!(end.result.scope.slots, slots, "{version:?} {queue_depth}");

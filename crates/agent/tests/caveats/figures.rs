@@ -202,7 +202,7 @@ fn raises_caveat_for_compressible_data() {
     let server = server(ServerConfig::default());
     let over_nfs = RunSpec { data: zeros.data, ..nfs(&server) };
     let raised = caveats::about_data(&over_nfs, &written, None).unwrap();
-    assert!(raised.evidence.starts_with("every byte is zero"), "{raised:?}");
+    assert!(raised.evidence.starts_with("all data is zeros"), "{raised:?}");
     assert!(caveats::about_data(&nfs(&server), &written, None).is_none());
 }
 

@@ -147,7 +147,7 @@ fn compares_calls_with_requested_localio() {
             panic!("{:?}", raised(true, moved))
         };
         assert_eq!(*code, CaveatCode::OptionNotEffective);
-        let begin = "localio true, but 16 MiB were read from the server of /mnt with 64 READ calls";
+        let begin = "localio true, but 16 MiB were read from the server of /mnt in 64 READ calls";
         assert!(evidence.starts_with(begin), "{evidence}");
     }
     // Nothing was transferred, so there is nothing to compare.

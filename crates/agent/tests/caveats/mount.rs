@@ -278,9 +278,9 @@ fn notes_possible_server_cache() {
     here.target = Target::Nfs(NfsTarget::new("127.0.0.1", "/export"));
     let shared = read_back(&here, 1_000).unwrap();
     insta::assert_snapshot!([unknown, known, shared].join("\n"), @"
-    64 MiB of files, and the size of the server's memory is not known
-    64 MiB of files, and the server has 65 MiB of memory
-    64 MiB of files, and the server has 1000 MiB of memory
+    the files are 64 MiB, and the server's memory size is not known
+    the files are 64 MiB, but the server has 65 MiB of memory
+    the files are 64 MiB, but the server has 1000 MiB of memory
     ");
 }
 

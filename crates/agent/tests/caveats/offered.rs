@@ -53,7 +53,7 @@ fn reports_server_slower_than_offered() {
     assert!(below.contains(" op/s offered were answered "), "{below}");
     let percent = below.split_once('(').unwrap().1.split_once(" %)").unwrap().0;
     assert!(percent.parse::<u32>().unwrap() <= 11, "{below}");
-    assert!(below.contains(" not at all"), "{below}");
+    assert!(below.contains(" were never started"), "{below}");
     // On a busy machine, even a fast server may not be fast each time.
     let fast = server(ServerConfig::default());
     assert!((0..20).any(|_| offered(&fast).is_none()), "{:?}", offered(&fast));

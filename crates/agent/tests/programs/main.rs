@@ -128,13 +128,13 @@ fn ends_hanging_setup_and_cleanup() {
         Report::Failed(reason) => reason,
         other => panic!("{other:?}"),
     };
-    assert!(why.contains("set-up `sleep 60` failed: "), "{why}");
+    assert!(why.contains("setup `sleep 60` failed: "), "{why}");
     spec.command.cleanup = std::mem::take(&mut spec.command.setup);
     let mut agent = DrivenAgent::new();
     agent.begin(&spec);
     assert_eq!(agent.run(Pass::App).broken, None);
     let Report::Failed(why) = agent.try_end() else { panic!("it ended well") };
-    assert!(why.contains("clean-up `sleep 60` failed: "), "{why}");
+    assert!(why.contains("cleanup `sleep 60` failed: "), "{why}");
 }
 
 #[test]

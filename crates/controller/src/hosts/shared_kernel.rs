@@ -92,7 +92,7 @@ mod tests {
         let same = [("s", "1"), ("c", "1")];
         insta::assert_snapshot!(
             evidence(&spec, &same).unwrap(),
-            @"c and the server s are one machine (/proc/sys/kernel/random/boot_id)"
+            @"c and the server s are the same machine (/proc/sys/kernel/random/boot_id)"
         );
         assert_eq!(evidence(&spec, &[("s", "1"), ("c", "2")]), None);
         spec.lab.as_mut().unwrap().path = model::DataPath::Disk;

@@ -331,7 +331,7 @@ mod tests {
         let missing = reason(pass.check_all_reported(&[]));
         insta::assert_snapshot!([silent, missing].join("\n"), @"
         the agent did not report its pass
-        0 of 1 agents reported their work (hint: plan the kill to fall within the pass)
+        only 0 of 1 agents reported their work (hint: choose a time within the pass for the kill)
         ");
         assert!(pass.check_all_reported(&[reported()]).is_ok());
         assert!(pass.name_host(vec![reported()]).is_ok());

@@ -175,10 +175,10 @@ exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 
         .map(|words| quote_words(words).unwrap_err().to_string());
         insta::assert_snapshot!(errors.join("\n"), @"
         `account=a
-        rm -r /` can't be an option of sbatch
-        --nodes 0 with --agents-per-node 1: there are 1 to 65536 agents
-        --nodes 65537 with --agents-per-node 1: there are 1 to 65536 agents
-        --nodes 4294967295 with --agents-per-node 1: there are 1 to 65536 agents
+        rm -r /` is not a valid option of sbatch
+        --nodes 0 with --agents-per-node 1: must give 1 to 65536 agents
+        --nodes 65537 with --agents-per-node 1: must give 1 to 65536 agents
+        --nodes 4294967295 with --agents-per-node 1: must give 1 to 65536 agents
         ");
     }
 }

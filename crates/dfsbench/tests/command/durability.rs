@@ -305,7 +305,7 @@ fn does_not_verify_late_target() {
     let end = cli.run(&[&["durability", "--quiet", &target], &flags[..], &more].concat());
     std::fs::rename(&away, cli.target()).unwrap();
     assert_eq!(end.code, 4, "{end:?}");
-    assert!(end.stdout.contains("VERIFIED: can't open"), "{end:?}");
+    assert!(end.stdout.contains("VERIFIED: cannot open"), "{end:?}");
     assert!(end.stdout.contains("could not be verified"), "{end:?}");
     assert!(end.stdout.contains("Tier of sync: not measured."), "{end:?}");
     assert!(end.stderr.contains("warning: the working directory `.dfsbench-"), "{end:?}");
@@ -335,7 +335,7 @@ fn counts_unreadable_file_as_lost() {
     all.extend(["--back-within", "100ms"]);
     let end = cli.run(&all);
     assert_eq!(end.code, 4, "{end:?}");
-    assert!(end.stdout.contains("VERIFIED: can't read"), "{end:?}");
+    assert!(end.stdout.contains("VERIFIED: cannot read"), "{end:?}");
 }
 
 #[test]

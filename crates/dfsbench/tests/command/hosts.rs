@@ -71,7 +71,7 @@ fn lists_host_changes_in_dry_run() {
     let end = &output[output.len() - 2..];
     insta::assert_snapshot!(end.join("\n"), @"
     order grouped: hosts are set up 3 times
-    lost:     all on /dev/vdz of server (--allow-destroy /dev/vdz)
+    lost:     all data on /dev/vdz of server (--allow-destroy /dev/vdz)
     ");
 }
 
@@ -159,7 +159,8 @@ fn explains_empty_rows_of_data_paths() {
     assert_eq!(rows("write, read"), 1 + 4 * (2 + 2));
     // The VPN of the report carries packets; ports would only carry TCP.
     let ports = cli.run(&["run", "seed-001", "--dry-run", "--tunnel-forwards", "ports"]);
-    let of_ports = ports.stdout.lines().filter(|line| line.contains("a tunnel of ports"));
+    let of_ports =
+        ports.stdout.lines().filter(|line| line.contains("a tunnel that forwards ports"));
     assert_eq!(of_ports.count(), 2 * 4, "{}", ports.stdout);
     assert!(end.stdout.contains("client: mount -t nfs -o vers=4.2,proto=tcp"), "{}", end.stdout);
     assert!(end.stdout.contains("hosts are set up 17 times"), "{}", end.stdout);

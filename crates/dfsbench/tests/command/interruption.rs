@@ -352,7 +352,7 @@ fn reports_interrupted_set_up_as_such() {
     let silent = ServedProcess::start(&cli, &["--fault", "service-time 600s on MKDIR"]);
     let end = interrupt_set_up(&cli, &["run", &silent.url], || holds("-work-"));
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
-    insta::assert_snapshot!(end.stderr, @"interrupted during set-up: nothing was measured");
+    insta::assert_snapshot!(end.stderr, @"interrupted during setup; nothing was measured");
     assert!(!holds(".db"), "{:?}", entries(cli.folder()));
     // The closed loop prepares its files before it can reach any rate.
     let slow = ServedProcess::start(&cli, &["--fault", "service-time 600s on CREATE"]);

@@ -90,7 +90,9 @@ fn reports_wrong_and_missing_agents() {
     let lines: Vec<String> = stderr.lines().map(Result::unwrap).collect();
     let end = end_of(controller);
     assert_eq!((end.code, lines.len()), (3, 1), "{lines:?}");
-    for words in ["error: 1 of 2 agents", "within 5 s", "rank 1", "127.0.0.1: its token"] {
+    for words in
+        ["error: 1 of 2 agents", "within 5 s", "rank 1", "127.0.0.1: it has the wrong token"]
+    {
         assert!(lines[0].contains(words), "{words}: {lines:?}");
     }
     // The other one exits by itself.

@@ -212,7 +212,7 @@ fn results_without_room_are_one_sentence() {
         assert!(end.stderr.contains("dfsbench.db") && end.stderr.contains("hint"), "{end:?}");
     }
     assert_eq!(cli.run(&["list", "--format", "csv"]).stdout, before);
-    let end = bounded(&cli, 16, &["export", "out", "--format", "json"]);
+    let end = bounded(&cli, 4, &["export", "out", "--format", "json"]);
     assert_eq!(end.code, 3, "{end:?}");
     assert!(!cli.folder().join("out").exists());
 }

@@ -52,7 +52,7 @@ fn names_server_with_service_time() {
     assert_eq!((empty["pass"].as_str(), empty["limit"].as_str()), (Some("op_mix"), Some("server")));
     // A later report gives the same answer.
     let table = cli.run(&["report"]).stdout;
-    let (_, limits) = table.split_once("What limits it\n").unwrap_or_else(|| panic!("{table}"));
+    let (_, limits) = table.split_once("Bottleneck\n").unwrap_or_else(|| panic!("{table}"));
     assert!(limits.starts_with("  stream write: the server is "), "{table}");
     let again = cli.run(&["report", "--format", "json"]).stdout;
     let again: Value = serde_json::from_str(&again).unwrap();

@@ -85,7 +85,7 @@ fn ends_search_without_recovery() {
     assert_eq!(search["recovery"]["kind"], "never", "{search}");
     assert!(search["borne"].as_u64().unwrap() < search["gave_in_at"].as_u64().unwrap());
     assert_eq!(sentence.matches("it never recovered: ").count(), 1, "{sentence}");
-    assert!(sentence.contains("the lightest load (1 client)"), "{sentence}");
+    assert!(sentence.contains("the lowest load (1 client)"), "{sentence}");
     assert!(cli.run(&["list"]).stdout.contains("complete"), "{end:?}");
 }
 

@@ -73,7 +73,11 @@ fn probes_offers_of_server() {
 fn fails_probe_without_answer() {
     let cli = Cli::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    cli.refused(&["probe", &format!("nfs://{free}")], 3, &["no answer from", "refused", "hint"]);
+    cli.refused(
+        &["probe", &format!("nfs://{free}")],
+        3,
+        &["nothing answers at 127.0.0.1", "refused", "hint"],
+    );
     cli.refused(&["probe", "nfs://no.such.host.invalid"], 3, &["no.such.host.invalid"]);
     cli.refused(&["probe", "http://h"], 2, &["http://h"]);
     cli.refused(&["probe", "h", "--timeout", "soon"], 2, &["--timeout", "`soon`"]);

@@ -401,7 +401,7 @@ fn describes_server_faults_in_dry_run() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let soak = end.stdout.find("soak: ").unwrap_or_else(|| panic!("{end:?}"));
     insta::assert_snapshot!(&end.stdout[soak..], @"
-    soak: 30.0 s in 2 segments of 15.0 s, all read back after each
+    soak: 30.0 s in 2 segments of 15.0 s, with all data read back after each
       server-restart at 5.00 s
       server-stall at 20.0 s for 3.00 s
     ");

@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(split(""), [""; 0]);
         insta::assert_snapshot!(
             split_words("a 'b").unwrap_err(),
-            @"--launch-with a 'b: a ' is not closed"
+            @"--launch-with a 'b: missing closing '"
         );
         assert!(try_launch(Launcher::Slurm, Some(" "), 1, None).is_err());
     }

@@ -279,7 +279,7 @@ mod tests {
         let (agent, first) = AgentHandshake::begin(&Token::from_bytes([7; 32]));
         let mut controller = ControllerHandshake::new(&Token::from_bytes([8; 32]));
         let theirs = refused(controller.receive_bytes(&first));
-        insta::assert_snapshot!(theirs, @"its token is not that of the campaign");
+        insta::assert_snapshot!(theirs, @"it has the wrong token");
         let answer = [9; MESSAGE_BYTES];
         let ours = agent.end(&answer, &hello()).err().unwrap().to_string();
         assert_eq!(ours, theirs);
@@ -292,7 +292,7 @@ mod tests {
         assert!(matches!(controller.receive_bytes(&first), Ok(Step::Send(_))));
         insta::assert_snapshot!(
             refused(controller.receive_bytes(&second)),
-            @"its introduction was recorded on another connection, or damaged on its way"
+            @"its introduction was replayed from another connection, or damaged in transit"
         );
     }
 

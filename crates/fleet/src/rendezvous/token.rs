@@ -105,11 +105,11 @@ mod tests {
             assert!(text.is_empty() || !error.contains(text), "{error}");
         }
         insta::assert_snapshot!(errors.join("\n"), @"
-        it has 0 characters, but a token has 64 hexadecimal digits
-        it has 2 characters, but a token has 64 hexadecimal digits
-        it has 64 characters, but a token has 64 hexadecimal digits
-        it has 63 characters, but a token has 64 hexadecimal digits
-        it has 32 characters, but a token has 64 hexadecimal digits
+        a token has 64 hexadecimal digits, but this one has 0 characters
+        a token has 64 hexadecimal digits, but this one has 2 characters
+        a token has 64 hexadecimal digits, but this one has 64 characters
+        a token has 64 hexadecimal digits, but this one has 63 characters
+        a token has 64 hexadecimal digits, but this one has 32 characters
         ");
     }
 }

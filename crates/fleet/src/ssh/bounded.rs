@@ -193,7 +193,7 @@ mod tests {
     fn ends_slow_process() {
         let error = sh("echo busy >&2; exec sleep 60", Duration::from_secs(1));
         let Err(ProcessFailure::TimedOut(why)) = error else { panic!("it was not too slow") };
-        insta::assert_snapshot!(why, @"no answer from `sh` in 1 s: busy");
+        insta::assert_snapshot!(why, @"no answer from `sh` within 1 s: busy");
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn stops_waiting_for_agents() {
     meeting.stop.store(true, Relaxed);
     insta::assert_snapshot!(
         meeting.gather(2, SOON).err().unwrap(),
-        @"stopped while agents were awaited: 0 of 2 had connected"
+        @"stopped while waiting for agents: 0 of 2 had connected"
     );
     let (rendezvous, wanted) = Meeting::new().parts(3, SOON);
     let mut looks = 0;

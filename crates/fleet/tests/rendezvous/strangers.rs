@@ -69,7 +69,7 @@ fn rejects_replayed_handshake() {
     let last = meeting::agent(address, token, ("b", 1, 2));
     let gathered = gathering.join().unwrap();
     let [refused] = &gathered.refused[..] else { panic!("{:?}", gathered.refused) };
-    assert!(refused.starts_with("127.0.0.1: its introduction was recorded"), "{refused}");
+    assert!(refused.starts_with("127.0.0.1: its introduction was replayed"), "{refused}");
     drop(gathered);
     assert!(first.join().unwrap().is_ok() && last.join().unwrap().is_ok());
 }
@@ -129,7 +129,7 @@ fn reports_wrong_token_among_strangers() {
     let agent = meeting::agent(address, token, ("a", 0, 1));
     let gathered = gathering.join().unwrap();
     let [wrong, strangers] = &gathered.refused[..] else { panic!("{:?}", gathered.refused) };
-    assert!(wrong.starts_with("127.0.0.1: its token"), "{wrong}");
+    assert!(wrong.starts_with("127.0.0.1: it has the wrong token"), "{wrong}");
     assert!(strangers.starts_with("127.0.0.1: 20 connections"), "{strangers}");
     assert!(strangers.contains("`GET /0"), "{strangers}");
     drop(gathered);
@@ -174,8 +174,8 @@ fn rejects_garbage_and_huge_frames() {
     let of_4_gib = lost_for(&vec![0xff; 40_000]);
     let garbage = lost_for(&[0, 0, 0, 1, 0x40]);
     insta::assert_snapshot!([of_4_gib, garbage].join("\n"), @"
-    host a: a message claims to have 4294967295 bytes, but the limit is 67108864
-    host a: 1 bytes are no message: Serde Deserialization Error
+    host a: received a message of 4294967295 bytes; the limit is 67108864
+    host a: received 1 bytes that are not a message: Serde Deserialization Error
     ");
 }
 
@@ -197,7 +197,7 @@ fn ends_connection_after_damaged_record() {
     thread::spawn(move || flip(from, to, handshake));
     let mut gathered = gathering.join().unwrap();
     let lost = gathered.agents[0].agent.receive().unwrap_err().to_string();
-    insta::assert_snapshot!(lost, @"host a: a record was damaged or forged (decrypt error)");
+    insta::assert_snapshot!(lost, @"host a: received a damaged or forged record (decrypt error)");
     drop(gathered);
     let _ = agent.join().unwrap();
 }
@@ -261,5 +261,5 @@ fn drops_silent_stranger() {
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     let error = gathering.join().unwrap().err().unwrap();
     let GatherError::TooFew { refused, .. } = &error else { panic!("{error}") };
-    insta::assert_snapshot!(refused, @"; refused: 127.0.0.1: it sent too little for 10 s");
+    insta::assert_snapshot!(refused, @"; refused: 127.0.0.1: no handshake within 10 s");
 }

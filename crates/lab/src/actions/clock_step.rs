@@ -100,7 +100,7 @@ mod tests {
         let here = boot_id();
         insta::assert_snapshot!(
             step(1, &here).undo(&0, &[]).unwrap_err(),
-            @"its clock is that of the host that controls it, and is left alone"
+            @"it shares its clock with the controller's host, so the clock will not be changed"
         );
         assert!(refuse_own("x", "").is_err(), "an unknown kernel may be the same");
         assert!(refuse_own("x", "y").is_ok());

@@ -311,7 +311,7 @@ mod tests {
             .collect();
         insta::assert_snapshot!(rows.join("\n"), @"
         access: NFS by dfsbench's own client | FUSE
-        client cache: none | page cache and that of its program
+        client cache: none | page cache and the FUSE program's
         copies: 1 | 2
         backend: nfs | posix
         durability: none | sync

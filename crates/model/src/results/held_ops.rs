@@ -114,8 +114,8 @@ impl HeldOps {
             "{} ops waited {} for TCP timers, {} % of the {} that all ops took (limit {} %)",
             self.ops,
             Nanos(self.held_ns),
-            Nanos(self.total_ns),
             three_digits(self.share() * 100.0),
+            Nanos(self.total_ns),
             Self::SHARE_MAX * 100.0,
         )
     }

@@ -273,21 +273,21 @@ mod tests {
         TLS is for v3 and newer
         nconnect is for TCP only
         file too large for v2
-        v2 moves at most 8 KiB at a time
+        v2 transfers at most 8 KiB at a time
         transfer too large for a UDP datagram
         fewer clients than workers
         mapped memory can't bypass the page cache
         zeros look like unwritten data
         zeros have no room for a stamp
         stamped blocks are all different
-        programs work in a directory, with system calls of their own
-        an external tool works on one client host
-        client_uids leads past the largest uid
-        client_uids with sec none: no uid is sent
-        data_path disk is used by system calls, not by NFS
-        a tunnel of ports carries TCP only
-        unfs3 has no v4.0
-        server_kind dfsbench has no TLS
+        programs need a directory, because they use system calls
+        an external tool runs on one client host only
+        client_uids goes beyond the largest uid
+        client_uids has no effect with sec none: no uid is sent
+        data_path disk uses system calls, not NFS
+        a tunnel that forwards ports carries TCP only
+        unfs3 does not support v4.0
+        server_kind dfsbench does not support TLS
         v4.1 has no extended attributes
         ");
     }

@@ -88,7 +88,7 @@ fn tunnels_udp_only_as_packets() {
                    tunnel_forwards = [\"ports\", \"packets\"]\n";
     let runs = on_hosts("backend = \"nfs\"", factors).runs;
     let why = runs[0].impossible().unwrap().to_string();
-    insta::assert_snapshot!(why, @"a tunnel of ports carries TCP only");
+    insta::assert_snapshot!(why, @"a tunnel that forwards ports carries TCP only");
     assert_eq!(runs[1].impossible(), None);
     let Target::Nfs(nfs) = &runs[1].target else { panic!("{}", runs[1].target) };
     assert_eq!((nfs.host.as_str(), nfs.port), ("169.254.77.1", None));
