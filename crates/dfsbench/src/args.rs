@@ -82,8 +82,8 @@ Examples:
   dfsbench factors 3 4 7                      the same across campaigns, including hardware
   dfsbench compare 3 4 --max-loss 5%          compare two; exit code 1 if a rate fell by 5 %
 
-Exit codes: 0 ok, 1 a comparison or limit failed, 2 wrong usage, plan or results file, 3 a server, host or
-output can't be used, 4 measured, but something is invalid, failed or was interrupted.";
+Exit codes: 0 ok, 1 a comparison or limit failed, 2 wrong usage, plan or results file, 3 a server,
+host or output can't be used, 4 measured, but something is invalid, failed or was interrupted.";
 
 /// Benchmarks NFS and other distributed file systems, and reports how far each result can be
 /// trusted.
@@ -273,8 +273,8 @@ pub(crate) struct ReportArgs {
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// A limit that results must keep: `read.p99 < 20ms`, `write.rate >= 2GB/s`, `errors == 0`. Exit
-    /// code 1 if one is missed, 4 if undecided
+    /// A limit that results must keep: `read.p99 < 20ms`, `write.rate >= 2GB/s`, `errors == 0`.
+    /// Exit code 1 if one is missed, 4 if undecided
     #[arg(long, value_name = "LIMIT")]
     pub require: Vec<String>,
     /// Show all rows of a table, with evidence, explanations and conditions

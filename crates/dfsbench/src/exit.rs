@@ -38,7 +38,6 @@ impl End {
     pub fn of_requirements(outcome: Option<RequirementOutcome>, is_complete: bool) -> Self {
         match outcome {
             Some(RequirementOutcome::Missed) => Self::Lost,
-            Some(RequirementOutcome::Undecided) => Self::Invalid,
             Some(RequirementOutcome::Met) | None if is_complete => Self::Ok,
             _ => Self::Invalid,
         }

@@ -1,7 +1,7 @@
 //! Headers of RPC, requests as a server sees them, and the small programs around NFS.
 //!
-//! The selector is a [`RpcMessage`]; calls take a second byte for the procedure. Lists are returned one
-//! element at a time, and an element takes at least one word of the message.
+//! The selector is a [`RpcMessage`]; calls take a second byte for the procedure. Lists are returned
+//! one element at a time, and an element takes at least one word of the message.
 
 use nfs_proto::program::{Call, OfferedPrograms};
 use nfs_proto::rpc::{CallHeader, Credential, ProcedureId, ReplyHeader};

@@ -1,8 +1,8 @@
 //! Suggestions for unknown words on the command line.
 //!
-//! clap suggests anything that looks similar: `--depth` for fio's `--iodepth`. [`improve_suggestions`] uses the
-//! names that other tools have for our options, detects typos such as `rnu`, and otherwise suggests
-//! nothing.
+//! clap suggests anything that looks similar: `--depth` for fio's `--iodepth`.
+//! [`improve_suggestions`] uses the names that other tools have for our options, detects typos such
+//! as `rnu`, and otherwise suggests nothing.
 
 use clap::Command;
 use clap::builder::StyledStr;

@@ -1,8 +1,8 @@
 //! Accessors of settings: where a value is stored in a run, and how it is read and written there.
 //!
 //! [`FieldAccess`] is a pair of accessors, made by the macros `run`, `nfs` and `lab` from the path
-//! of a field. [`Field`] is the common interface of all such fields. Data files and small files share
-//! their fields, because a run has only one of them.
+//! of a field. [`Field`] is the common interface of all such fields. Data files and small files
+//! share their fields, because a run has only one of them.
 
 use std::collections::HashSet;
 

@@ -5,6 +5,8 @@
 //! `dfsbench compare`; otherwise it is undecided. A result that may not be used, or that came from
 //! a cache, meets nothing.
 
+use std::fmt::Write as _;
+
 use model::units::Nanos;
 use model::{CaveatCode, Limit, LimitMetric, PassResult, Requirement, TrialState, Verdict};
 use schemars::JsonSchema;
@@ -76,11 +78,12 @@ impl RequirementCheck {
             return "no run was made under these conditions".to_owned();
         };
         let mut text = first.describe();
+        // Writing to a string cannot fail.
         if deciding.len() > 1 {
-            text.push_str(&format!("; {} more", deciding.len() - 1));
+            let _ = write!(text, "; {} more", deciding.len() - 1);
         }
         if deciding.len() < self.results.len() {
-            text.push_str(&format!(" ({} of {})", deciding.len(), self.results.len()));
+            let _ = write!(text, " ({} of {})", deciding.len(), self.results.len());
         }
         text
     }
@@ -141,7 +144,7 @@ fn check_errors(limit: &Limit, row: &Row<'_>) -> (RequirementOutcome, String, St
     let failed = row.run.trials.iter().filter(|trial| is_failed(&trial.state)).count();
     let mut measured = counted(failed_ops as usize, "failed op");
     if failed > 0 {
-        measured.push_str(&format!(", {}", counted(failed, "failed trial")));
+        let _ = write!(measured, ", {}", counted(failed, "failed trial"));
     }
     let errors = failed_ops as f64 + failed as f64;
     if !limit.relation.is_met(errors, limit.value) {
@@ -227,7 +230,7 @@ pub(crate) fn sentence(sheet: &Sheet<'_>) -> Option<String> {
     for outcome in [RequirementOutcome::Missed, RequirementOutcome::Undecided] {
         let limits: Vec<&str> = with(outcome).map(|check| check.limit.as_str()).collect();
         if !limits.is_empty() {
-            text.push_str(&format!("; {}: {}", outcome.name(), limits.join(", ")));
+            let _ = write!(text, "; {}: {}", outcome.name(), limits.join(", "));
         }
     }
     Some(text + ".")
