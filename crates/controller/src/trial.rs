@@ -1,6 +1,6 @@
 //! One trial: begin, run the passes in order, end. The target is cleaned up in any case.
 //!
-//! A trial is run by an [`AgentGroup`] of one or more agents. A failure, even the loss of a host,
+//! A trial is run by an `AgentGroup` of one or more agents. A failure, even the loss of a host,
 //! ends the trial and is recorded in it. Only two things end the campaign: losing the agent of this
 //! process, and results that cannot be stored.
 

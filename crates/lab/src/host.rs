@@ -1,7 +1,7 @@
 //! Operations on this host used by both steps and undo, independent of plans, ordering and the log.
 //!
 //! Each module covers one aspect of the host: it reads the state from the kernel and changes it.
-//! [`crate::actions`] decides which operations belong together for a run. Nothing here depends on
+//! `crate::actions` decides which operations belong together for a run. Nothing here depends on
 //! actions, steps or the undo log.
 
 pub(crate) mod additions;
