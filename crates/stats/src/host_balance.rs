@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(caveat.code, CaveatCode::Skew);
         insta::assert_snapshot!(
             caveat.evidence,
-            @"host c started 1.50 ms ± 40.0 µs after host b, at most 1.00 ms wanted"
+            @"host c started 1.50 ms ± 40.0 µs after host b (limit 1.00 ms)"
         );
         assert_eq!(skewed(&hosts, 300_000), None);
         assert_eq!(skewed(&hosts[..2], 0), None);
@@ -386,7 +386,7 @@ mod tests {
         insta::assert_snapshot!(shown.join("\n"), @"
         290 µs ± 88.0 µs
         1.52 ms ± 40.0 µs
-        88.0 µs, which is how well their clocks are known
+        up to 88.0 µs, the error of their clocks
         5 ns ± 0 ns
         ");
     }
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(caveat.code, CaveatCode::Straggler);
         insta::assert_snapshot!(
             caveat.evidence,
-            @"host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)"
+            @"host c reached 50.0 kB/s, 50.0 % of the median of 3 hosts (100 kB/s)"
         );
         // A host with nothing to do, or only for a moment, is not slow.
         let idle = [host("a", 100, second), host("b", 0, (0, MS)), host("c", 1, (0, 10 * MS))];
@@ -413,7 +413,7 @@ mod tests {
         let caveat = straggling(Pass::Create, &still).unwrap();
         insta::assert_snapshot!(
             caveat.evidence,
-            @"host b stood still where the median of 2 others is 95.0 op/s"
+            @"host b did nothing; the median of 2 others is 95.0 op/s"
         );
         assert_eq!(straggling(Pass::Create, &[]), None);
     }
@@ -461,7 +461,7 @@ mod tests {
         let compared = HostsCompared::from_passes(&[&pass, &pass]).unwrap();
         assert_eq!(compared.hosts[1].stood_still, 2);
         insta::assert_snapshot!(compared.describe_stragglers().join("\n"), @"
-        b stood still
+        b did nothing
         c at 46.2 % of the median host
         ");
     }

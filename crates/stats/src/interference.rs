@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(worst.source, InterferenceSource::Programs);
         insta::assert_snapshot!(
             worst.describe(),
-            @"other programs used 13.0 % of the processors (limit 5.00 %)"
+            @"other programs used 13.0 % of the CPUs (limit 5.00 %)"
         );
         assert_eq!(disturbance(&Interference::default()), None);
     }

@@ -144,5 +144,5 @@ fn reports_one_error_per_bad_trace() {
     let mut damaged = file;
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
-    assert!(message(&damaged).contains("the checksum of a section"));
+    assert!(message(&damaged).contains("a section has the wrong checksum"));
 }

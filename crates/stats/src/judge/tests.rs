@@ -258,7 +258,7 @@ fn an_interrupted_trial_is_set_aside() {
     assert_eq!((judged.rate.unwrap().min, codes(&judged)), (100e6, vec!["interrupted"]));
     assert_eq!(judged.verdict, Verdict::Degraded);
     let read = pass(&run, Pass::Read);
-    insta::assert_snapshot!(read.reason().unwrap(), @"the trial has no such pass");
+    insta::assert_snapshot!(read.reason().unwrap(), @"the trial does not have this pass");
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn reports_wide_interval_with_numbers() {
     assert_eq!(codes(&judged), ["wide-interval"]);
     insta::assert_snapshot!(
         judged.caveats[0].evidence,
-        @"the interval from 90.0 MB/s to 130 MB/s is ±17 % of the median 115 MB/s (at most ±10 %)"
+        @"the interval from 90.0 MB/s to 130 MB/s is ±17 % of the median 115 MB/s (limit ±10 %)"
     );
     assert_eq!(codes(&pass(&writes(&[95, 103, 100, 97, 105]), Pass::Write)), Vec::<&str>::new());
 }
@@ -357,7 +357,7 @@ fn excludes_cached_trials_by_rule() {
     let evidence = &mixed.expect("mixed-trials").evidence;
     insta::assert_snapshot!(
         evidence,
-        @"2 cached trials made 902 MB/s, 3 others 101 MB/s (medians)"
+        @"2 cached trials reached 902 MB/s, 3 others 101 MB/s (medians)"
     );
     run.spec.repetition.discard = Discard::Cached;
     let judged = pass(&run, Pass::Write);

@@ -288,7 +288,7 @@ fn impossible_mixes_are_refused() {
     .map(|shares| check(&mix(shares)).unwrap_err().to_string());
     insta::assert_snapshot!(errors.join("\n"), @"
     the shares add up to 99.50 % instead of 100 %
-    execute can't be part of a mix
-    the share of remove is larger than that of create, which feeds it
+    execute cannot be part of a mix
+    the share of remove is larger than that of create, so files to remove would run out
     ");
 }
