@@ -45,7 +45,7 @@ fn ganesha_serves_the_versions_that_are_requested_and_is_gone_afterwards() {
         assert_eq!(fact(&found, "NFS v3") == "served", has(3));
         assert_eq!(fact(&found, "NFS v4") == "served", has(4));
         let error = lab.apply(&ganesha(versions)).unwrap_err().to_string();
-        assert!(error.contains("port 2049 already"), "{error}");
+        assert!(error.contains("port 2049 is already in use"), "{error}");
         lab.undo_last().unwrap();
     }
     lab.undo_all().unwrap();
@@ -108,7 +108,7 @@ fn a_server_that_is_not_installed_is_named_with_its_package() {
         clients: "127.0.0.1".to_owned(),
     });
     let error = lab.apply(&action).unwrap_err().to_string();
-    assert!(error.contains("`unfsd` is missing") && error.contains("unfs3"), "{error}");
+    assert!(error.contains("`unfsd` is not installed") && error.contains("unfs3"), "{error}");
     let action = Action::Nfsd(action::Nfsd {
         threads: 1,
         versions: Vec::new(),
