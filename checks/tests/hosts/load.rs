@@ -61,8 +61,8 @@ fn found(command: &mut Command, code: i32) -> Result<Value> {
     Ok(json["found"].clone())
 }
 
-/// Two hosts soak a server. One of them is cut off for a while and recovers; the agent of the other
-/// one is killed, and a new one takes over its journal and reads back what was written.
+/// Two hosts soak a server. One is cut off for a while and recovers. The agent of the other is
+/// killed; a new agent takes over its journal and reads back the written data.
 pub fn soaked(lab: &Lab) -> Result<()> {
     let (_server, work) = served(lab, SOAKED, &[])?;
     let kill = ["--disturb", "client-kill on two at 2s", "--interval", "100ms"];

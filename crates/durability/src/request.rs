@@ -244,7 +244,7 @@ fn subjects_of(plan: &Plan, options: &DurabilityOptions) -> Result<Vec<Subject>,
 pub(crate) fn unknown_contender(name: &str, known: &[String]) -> DurabilityError {
     let known = known.join("`, `");
     DurabilityError::Usage(format!(
-        "--contender: there is no contender `{name}` (hint: there are `{known}`)"
+        "--contender: there is no contender `{name}` (hint: available: `{known}`)"
     ))
 }
 

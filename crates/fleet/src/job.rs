@@ -361,10 +361,7 @@ fn parse_deadline(text: &str) -> Result<Duration, JobError> {
 }
 
 fn draw_token() -> Result<Token, JobError> {
-    match Token::draw() {
-        Ok(token) => Ok(token),
-        Err(error) => Err(JobError::Agents(format!("cannot read random bytes: {error}"))),
-    }
+    Token::draw().map_err(|error| JobError::Agents(format!("cannot read random bytes: {error}")))
 }
 
 /// Reads the token that the launcher also gives to the agents.

@@ -311,7 +311,7 @@ fn reports_unresolvable_name_once() {
     assert_eq!(host, "no-such-host.invalid");
 }
 
-/// Options to probe one of our servers, which has a single port for everything.
+/// Returns options to probe one of our servers, which serves MOUNT and NFS on the same port.
 fn quick(address: SocketAddr) -> ProbeOptions {
     ProbeOptions { mount_port: Some(address.port()), ..options(address, None) }
 }

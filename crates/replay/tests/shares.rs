@@ -119,7 +119,7 @@ fn check(pace: Pace) {
     let record = Record::from_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
     let outcome = record.outcome();
     for host in &outcome.hosts {
-        // The other host waited for everything that the first had created or removed.
+        // A host waits for each object that the other one creates or removes.
         assert!(host.clients == 1 && host.issued > ROUNDS && host.notices >= ROUNDS, "{host:?}");
     }
     assert!(outcome.is_faithful(), "{:?}", outcome.problems);

@@ -94,18 +94,22 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
     }
     // A report has exactly one answer: the one to the campaign's question or, without a question,
     // the sentences about its results.
-    let has_question = push_found(&mut document, sheet, form);
+    let checks = requirements::check(sheet);
+    // Whoever sets limits wants to know first whether they are met.
+    let limits = requirements::sentence(&checks);
+    let has_question = push_found(&mut document, sheet, form, limits.clone());
     if !has_question && form != Form::Text {
-        document.push(answer_section(sheet, &effects, form));
+        document.push(answer_section(sheet, &effects, form, limits));
     } else if !has_question && !sheet.rows.is_empty() {
-        let blocks = vec![Block::Lead(answer(sheet, &effects).lead)];
+        let lead = limits.into_iter().chain(answer(sheet, &effects).lead).collect();
+        let blocks = vec![Block::Lead(lead)];
         document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
     }
     if campaign.question == Question::Durability {
         push_surroundings(&mut document, sheet, form);
         return document;
     }
-    document.parts.extend(requirements::section(sheet, form).map(DocumentPart::Section));
+    document.parts.extend(requirements::section(&checks, form).map(DocumentPart::Section));
     document.parts.extend(conclusions::section::section(sheet, form).map(DocumentPart::Section));
     for section in contenders::report_sections(sheet) {
         document.push(section);
@@ -157,11 +161,17 @@ fn page_title(campaign: &Campaign) -> String {
     title::page_title(&campaign.name, &places, &humanize::utc_minute(campaign.started_unix_ms))
 }
 
-/// Adds the answer to the campaign's question. Returns false if the campaign has no question.
-fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
+/// Adds the answer to the campaign's question, after the sentence about limits. Returns false if
+/// the campaign has no question.
+fn push_found(
+    document: &mut Document,
+    sheet: &Sheet<'_>,
+    form: Form,
+    limits: Option<String>,
+) -> bool {
     let Some(found) = question::answer(sheet) else { return false };
     let mut blocks = Vec::new();
-    for sentence in requirements::sentence(sheet).into_iter().chain(found.sentences) {
+    for sentence in limits.into_iter().chain(found.sentences) {
         blocks.push(Block::Paragraph(sentence));
     }
     // As with the sentences about results, say right here how far to trust the answer.
@@ -178,8 +188,13 @@ fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
     true
 }
 
-/// Builds the section with the sentences about the results.
-fn answer_section(sheet: &Sheet<'_>, effects: &FactorEffects, form: Form) -> Section {
+/// Builds the section with the sentences about limits and results.
+fn answer_section(
+    sheet: &Sheet<'_>,
+    effects: &FactorEffects,
+    form: Form,
+    limits: Option<String>,
+) -> Section {
     let answer = answer(sheet, effects);
     let mut terms = Vec::new();
     for pass in answer.passes {
@@ -187,7 +202,7 @@ fn answer_section(sheet: &Sheet<'_>, effects: &FactorEffects, form: Form) -> Sec
         lines.extend(pass.finding);
         terms.push(Term { name: pass.pass, code: None, lines });
     }
-    let mut blocks = vec![Block::Lead(answer.lead)];
+    let mut blocks = vec![Block::Lead(limits.into_iter().chain(answer.lead).collect())];
     if !terms.is_empty() {
         blocks.push(Block::Terms(TermKind::Passes, terms));
     }

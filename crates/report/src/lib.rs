@@ -29,6 +29,7 @@ use crate::document::Form;
 use crate::export::{csv, influx, json, junit, legacy_tables, openmetrics, sar};
 use crate::question::durability;
 use crate::table::Sheet;
+use crate::table::joined_campaigns::declared_requirements;
 
 pub use campaign::catalog::{
     CampaignNote, ListedCampaign, Verdicts, about_json, describe_campaign, list,
@@ -217,10 +218,17 @@ pub fn render_joined_screen(joined: &JoinedCampaigns, screen: Screen) -> String 
 
 /// Returns the worst outcome of a campaign's requirements; `None` if it has none.
 pub fn requirement_outcome(campaign: &Campaign) -> Option<RequirementOutcome> {
+    // Judging all results is expensive, and few campaigns have requirements.
+    if declared_requirements(campaign).is_empty() {
+        return None;
+    }
     requirements::worst_outcome(&Sheet::from_campaign(campaign))
 }
 
 /// Returns the worst outcome of the requirements of several campaigns; `None` if they have none.
 pub fn joined_requirement_outcome(joined: &JoinedCampaigns) -> Option<RequirementOutcome> {
+    if joined.requirements().is_empty() {
+        return None;
+    }
     requirements::worst_outcome(&Sheet::from_joined(joined))
 }

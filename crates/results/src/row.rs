@@ -63,10 +63,8 @@ pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
 
 /// Parses JSON from a column; `what` is the name used in errors.
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> rusqlite::Result<T> {
-    match serde_json::from_str(json) {
-        Ok(value) => Ok(value),
-        Err(error) => Err(damaged_value(format!("cannot parse {what}: {error}"))),
-    }
+    serde_json::from_str(json)
+        .map_err(|error| damaged_value(format!("cannot parse {what}: {error}")))
 }
 
 /// Creates the error for a value that this program can't have stored.
@@ -92,10 +90,8 @@ pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Optio
 /// Reads the histogram of a client or host from a row.
 pub(crate) fn read_client_times(row: &Row<'_>, column: &str) -> rusqlite::Result<ClientTimes> {
     let bytes: Vec<u8> = row.get(column)?;
-    match ClientTimes::from_bytes(&bytes) {
-        Some(times) => Ok(times),
-        None => Err(damaged_value(format!("{column} does not contain times of a client"))),
-    }
+    ClientTimes::from_bytes(&bytes)
+        .ok_or_else(|| damaged_value(format!("{column} does not contain times of a client")))
 }
 
 /// Reads one of our names from a column; `find` looks it up.
@@ -105,10 +101,7 @@ pub(crate) fn read_name<T>(
     find: impl FnOnce(&str) -> Option<T>,
 ) -> rusqlite::Result<T> {
     let name: String = row.get(column)?;
-    match find(&name) {
-        Some(known) => Ok(known),
-        None => Err(damaged_value(format!("{column} `{name}` is unknown"))),
-    }
+    find(&name).ok_or_else(|| damaged_value(format!("{column} `{name}` is unknown")))
 }
 
 /// Converts a count to SQLite's signed integer; refuses one that does not fit.

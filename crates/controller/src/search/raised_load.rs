@@ -112,10 +112,8 @@ impl<'a> RaisedLoad<'a> {
     /// # Errors
     /// If there is no such run. The error is a complete sentence.
     pub fn take_run(&self, plan: Plan, number: usize, load: u32) -> Result<RunSpec, String> {
-        match plan.runs.into_iter().nth(number) {
-            Some(run) => Ok(run),
-            None => Err(format!("the plan has fewer runs at {}", self.ramp.describe_load(load))),
-        }
+        let missing = || format!("the plan has fewer runs at {}", self.ramp.describe_load(load));
+        plan.runs.into_iter().nth(number).ok_or_else(missing)
     }
 }
 

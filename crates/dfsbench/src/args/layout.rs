@@ -150,8 +150,8 @@ pub(crate) fn parse() -> Result<Args, Failure> {
     }
 }
 
-/// Converts `ramp TRACE` and `curve TRACE` to a replay that searches: they take the options of
-/// replays, not those of runs.
+/// Converts `ramp TRACE` and `curve TRACE` to a replay that searches for a limit, since they take
+/// the options of `replay` and not those of `run`.
 fn name_search(words: &mut Vec<OsString>) {
     let flag = match words.get(1).and_then(|word| word.to_str()) {
         Some("ramp") => "--ramp",
@@ -202,10 +202,9 @@ fn fill_bare_flags(mut words: Vec<OsString>) -> Vec<OsString> {
             break;
         }
         if let Some(setting) = flag_setting(&words[position].to_string_lossy()) {
-            let has_value = match words.get(position + 1) {
-                Some(next) => is_flag_value(setting, &next.to_string_lossy()),
-                None => false,
-            };
+            let has_value = words
+                .get(position + 1)
+                .is_some_and(|next| is_flag_value(setting, &next.to_string_lossy()));
             if !has_value {
                 words[position].push("=true");
             }

@@ -586,7 +586,7 @@ fn shows_tier_beside_contender_figures() {
     assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
     insta::assert_snapshot!(
         end.stderr,
-        @"error: --contender: there is no contender `nobody` (hint: there are `nfs`)"
+        @"error: --contender: there is no contender `nobody` (hint: available: `nfs`)"
     );
     let tier = || {
         let report = cli.run(&["contenders", "--format", "json"]);

@@ -33,7 +33,7 @@ enum Form {
 /// The variable of PBS Professional, OpenPBS and Torque.
 const PBS: [Source; 1] = [Source { variable: "PBS_NODEFILE", form: Form::File }];
 
-/// Those of LSF; the first one that is set is used.
+/// Variables of LSF, in order of precedence.
 const LSF: [Source; 2] = [
     Source { variable: "LSB_DJOB_HOSTFILE", form: Form::File },
     Source { variable: "LSB_MCPU_HOSTS", form: Form::Pairs },

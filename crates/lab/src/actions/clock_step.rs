@@ -47,7 +47,8 @@ impl LabAction for ClockStep {
     }
 
     fn check(&self, before_ns: &i64) -> Result<EffectiveSettings, LabError> {
-        let (name, source) = ("wall clock set by", "CLOCK_REALTIME relative to CLOCK_BOOTTIME");
+        let name = "wall clock set by";
+        let source = "CLOCK_REALTIME relative to CLOCK_BOOTTIME";
         let by_ns = calendar::offset_ns().saturating_sub(*before_ns);
         let requested_ns = self.by_ms.saturating_mul(MS_NS);
         let mut findings = Findings::new("host");

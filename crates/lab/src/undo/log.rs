@@ -159,10 +159,7 @@ impl UndoLog {
             return self.append(&Line::Undone(id));
         }
         // The length is metadata, which fdatasync(2) may not write, so use fsync(2).
-        match self.empty() {
-            Ok(()) => Ok(()),
-            Err(error) => Err(LabError::file("truncate", &self.path, error)),
-        }
+        self.empty().map_err(|error| LabError::file("truncate", &self.path, error))
     }
 
     fn empty(&self) -> io::Result<()> {

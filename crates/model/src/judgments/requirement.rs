@@ -5,7 +5,6 @@
 //! they are read back from there.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,18 +94,6 @@ impl LimitRelation {
             Self::AtLeast => number >= value,
             Self::Equal => number.total_cmp(&value).is_eq(),
         }
-    }
-
-    /// Returns true if larger numbers are better.
-    pub const fn is_minimum(self) -> bool {
-        matches!(self, Self::Greater | Self::AtLeast)
-    }
-}
-
-impl fmt::Display for LimitRelation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(_, relation)| relation == self).map(|(name, _)| *name);
-        f.write_str(name.unwrap_or_default())
     }
 }
 

@@ -14,7 +14,6 @@ mod qualifiers;
 mod relation;
 mod trend;
 
-use crate::campaign::requirements;
 use crate::factor_effects::FactorEffects;
 use crate::table::Sheet;
 pub(crate) use caveats::count_codes;
@@ -71,11 +70,7 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    let mut lead = lead::lead(sheet, effects, &groups, &findings);
-    // Whoever sets limits wants to know first whether they are met.
-    if let Some(sentence) = requirements::sentence(sheet) {
-        lead.insert(0, sentence);
-    }
+    let lead = lead::lead(sheet, effects, &groups, &findings);
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {
         let finding = finding.map(|finding| qualifiers::with_notes(group, &finding.sentence));

@@ -215,8 +215,7 @@ fn show(metric: LimitMetric, value: f64) -> String {
 }
 
 /// Counts the outcomes in a sentence: `2 of 3 requirements are met; missed: read.p99 < 20ms.`
-pub(crate) fn sentence(sheet: &Sheet<'_>) -> Option<String> {
-    let checks = check(sheet);
+pub(crate) fn sentence(checks: &[RequirementCheck]) -> Option<String> {
     if checks.is_empty() {
         return None;
     }
@@ -237,8 +236,7 @@ pub(crate) fn sentence(sheet: &Sheet<'_>) -> Option<String> {
 }
 
 /// Builds the section with the requirements; `None` if there are none.
-pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
-    let checks = check(sheet);
+pub(crate) fn section(checks: &[RequirementCheck], form: Form) -> Option<Section> {
     if checks.is_empty() {
         return None;
     }
@@ -251,7 +249,7 @@ pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
                 })
                 .collect(),
         ),
-        Form::Markdown | Form::Html => Block::Table(table(&checks)),
+        Form::Markdown | Form::Html => Block::Table(table(checks)),
     };
     let heading = "Requirements".to_owned();
     Some(Section { id: "requirements", heading, blocks: vec![block], ..Section::default() })

@@ -64,7 +64,8 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
 
 /// Test case of a row: was a result measured that may be used?
 fn result_case(sheet: &Sheet<'_>, row: &Row<'_>) -> Case {
-    let (rate, codes) = (row.judged.rate, row.codes());
+    let rate = row.judged.rate;
+    let codes = row.codes();
     let end = match (row.judged.verdict, rate) {
         _ if row.judged.impossible.is_some() => End::Skipped(row.missing()),
         (_, None) => End::Broken(row.missing()),
@@ -83,7 +84,9 @@ fn result_case(sheet: &Sheet<'_>, row: &Row<'_>) -> Case {
 
 /// Writes test cases as one suite; `failure` is the type of its failures.
 pub(crate) fn write(tool: &str, suite: &str, failure: &str, cases: &[Case]) -> String {
-    let (mut failures, mut errors, mut skipped) = (0, 0, 0);
+    let mut failures = 0;
+    let mut errors = 0;
+    let mut skipped = 0;
     for case in cases {
         match case.end {
             End::Passed => {}

@@ -85,8 +85,8 @@ impl JoinedCampaigns {
         assert!(!sources.is_empty(), "at least one campaign");
         let chosen = properties::choose(&sources, by)?;
         let mut members = Vec::new();
-        let mut conclusions: Vec<Conclusion> = Vec::new();
-        let mut requirements: Vec<Requirement> = Vec::new();
+        let mut conclusions = Vec::new();
+        let mut requirements = Vec::new();
         for source in &sources {
             let Campaign { id, name, runs, .. } = &source.campaign;
             members.push(JoinedMember {
@@ -96,16 +96,8 @@ impl JoinedCampaigns {
                 title: title::describe(&source.campaign),
                 runs: runs.len(),
             });
-            for conclusion in declared_conclusions(&source.campaign) {
-                if !conclusions.contains(&conclusion) {
-                    conclusions.push(conclusion);
-                }
-            }
-            for requirement in declared_requirements(&source.campaign) {
-                if !requirements.contains(&requirement) {
-                    requirements.push(requirement);
-                }
-            }
+            add_new(&mut conclusions, declared_conclusions(&source.campaign));
+            add_new(&mut requirements, declared_requirements(&source.campaign));
         }
         let campaign = join_campaigns(sources, &members);
         Ok(Self {
@@ -265,6 +257,15 @@ fn join_facts(sources: &[CampaignSource]) -> Vec<Fact> {
         joined.push(one);
     }
     joined
+}
+
+/// Adds the items that a list doesn't contain yet.
+fn add_new<T: PartialEq>(list: &mut Vec<T>, items: Vec<T>) {
+    for item in items {
+        if !list.contains(&item) {
+            list.push(item);
+        }
+    }
 }
 
 /// Parts of a plan that only the report uses.
