@@ -35,7 +35,7 @@ fn main() {
 /// Returns the names in the lists of a file.
 fn read_names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
-    for list in text.split("= checks![").skip(1) {
+    for list in text.split("checks![").skip(1) {
         let list = list.split(']').next().unwrap_or_default();
         names.extend(
             list.split(',')

@@ -84,7 +84,7 @@ fn kill_server() -> Result<()> {
 
 fn kill_runs() -> Result<()> {
     for number in 0..kills() {
-        check_nothing_is_left_of_a_killed_run(GANESHA.get()?, number)?;
+        check_killed_run_leaves_nothing(GANESHA.get()?, number)?;
     }
     Ok(())
 }
@@ -137,7 +137,7 @@ fn kills() -> u64 {
 
 /// Kills a run on `/vfs` some time after it has started there; `clean` then leaves only what was
 /// there before.
-fn check_nothing_is_left_of_a_killed_run(server: &Ganesha, number: u64) -> Result<()> {
+fn check_killed_run_leaves_nothing(server: &Ganesha, number: u64) -> Result<()> {
     let folder = TempDir::new()?;
     let results = folder.path().join("results.db");
     let before = entries(server.vfs_folder())?;

@@ -13,14 +13,14 @@ use nfs_server::ServerConfig;
 #[test]
 fn raises_cached_only_for_memory_reads() {
     memory_is_reported_from_storage();
-    names_that_were_just_made_are_in_memory_and_nfs_has_no_cache();
-    reads_over_nfs_never_come_from_this_host();
-    a_file_just_written_is_in_memory_until_it_is_dropped();
-    programs_are_judged_by_what_storage_read_for_them();
-    programs_that_make_all_passes_in_one_go_are_judged_as_a_whole();
+    new_names_are_cached_only_locally();
+    nfs_reads_never_use_local_cache();
+    written_file_is_cached_until_dropped();
+    judges_programs_by_storage_reads();
+    judges_combined_passes_as_whole();
 }
 
-fn programs_are_judged_by_what_storage_read_for_them() {
+fn judges_programs_by_storage_reads() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let storage = on_storage();
     for workload in [Workload::Dd, Workload::Fio] {
@@ -43,7 +43,7 @@ fn programs_are_judged_by_what_storage_read_for_them() {
     }
 }
 
-fn programs_that_make_all_passes_in_one_go_are_judged_as_a_whole() {
+fn judges_combined_passes_as_whole() {
     let storage = on_storage();
     // bonnie++ exceeds the page cache with its first write already, even with its -D.
     for (workload, direct_is_cached) in [(Workload::Iozone, false), (Workload::Bonniexx, true)] {
@@ -103,7 +103,7 @@ fn is_cached(agent: &mut DrivenAgent, pass: Pass) -> bool {
     codes(&agent.run(pass)).contains(&CaveatCode::Cached)
 }
 
-fn a_file_just_written_is_in_memory_until_it_is_dropped() {
+fn written_file_is_cached_until_dropped() {
     let directory = on_storage();
     let passes = vec![Pass::Write, Pass::Read, Pass::Reread];
     let small = RunSpec { file_size_bytes: 8 << 20, passes, ..stream(directory.path()) };
@@ -118,7 +118,7 @@ fn a_file_just_written_is_in_memory_until_it_is_dropped() {
     }
 }
 
-fn reads_over_nfs_never_come_from_this_host() {
+fn nfs_reads_never_use_local_cache() {
     let server = server(ServerConfig::default());
     for version in NfsVersion::ALL {
         let passes = vec![Pass::Write, Pass::Read, Pass::Reread, Pass::RandomRead];
@@ -134,7 +134,7 @@ fn reads_over_nfs_never_come_from_this_host() {
     }
 }
 
-fn names_that_were_just_made_are_in_memory_and_nfs_has_no_cache() {
+fn new_names_are_cached_only_locally() {
     let directory = on_storage();
     let mut agent = DrivenAgent::new();
     agent.begin(&metadata(directory.path(), 2000));

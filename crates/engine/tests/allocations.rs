@@ -155,7 +155,7 @@ fn ops_of(spec: &RunSpec, pass: Pass) -> u64 {
 }
 
 /// Every pass of every workload, under loads of every kind, on targets that store nothing.
-fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
+fn assert_passes_do_not_allocate(target: &Target, backend: BackendKind) {
     let fast = Load { rate_per_s: 1_000_000, ..Load::default() };
     let loads = [
         Load::default(),
@@ -188,7 +188,7 @@ fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
 fn allocates_nothing_for_any_load() {
     for target in Target::PLAIN {
         for backend in target.row().backends {
-            assert_no_pass_and_no_load_allocates(target, *backend);
+            assert_passes_do_not_allocate(target, *backend);
         }
     }
 }
@@ -198,7 +198,7 @@ fn a_plain_connection_allocates_nothing() {
     let server = Server::start(ServerConfig::default()).unwrap();
     let port = Some(server.address().port());
     let target = TcpTarget { host: "127.0.0.1".to_owned(), port, embedded: false };
-    assert_no_pass_and_no_load_allocates(&Target::Tcp(target), BackendKind::Tcp);
+    assert_passes_do_not_allocate(&Target::Tcp(target), BackendKind::Tcp);
 }
 
 #[test]

@@ -19,18 +19,18 @@ use crate::{Check, Host, apply_all, fact, read, run};
 
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
-    the_running_server_is_changed_used_and_put_back,
-    versions_transports_and_sizes_are_those_requested,
-    a_server_that_was_restarted_reads_from_its_disk_again,
-    exports_of_others_and_the_root_are_left_alone,
-    arrays_and_mappings_are_made_and_leave_nothing,
+    changes_and_restores_running_server,
+    serves_requested_versions_and_sizes,
+    restarted_server_reads_from_disk,
+    keeps_foreign_exports,
+    creates_and_removes_arrays,
     a_stopped_host_is_stopped_again,
-    a_tunnel_carries_nfs_and_says_how,
-    a_delay_is_met_by_every_packet,
-    a_cut_lets_everything_pass_but_nfs,
-    a_server_that_was_stopped_is_as_it_was,
-    localio_is_turned_off_and_on_if_the_kernel_has_it,
-    nothing_of_the_kernels_is_left_of_a_process_that_is_killed,
+    tunnel_carries_nfs,
+    delays_every_packet,
+    cut_blocks_only_nfs,
+    restores_stopped_server,
+    switches_localio_if_supported,
+    leaves_no_kernel_state_after_kill,
 ];
 
 /// How often to kill a process that sets this machine up, and within how many milliseconds: an
@@ -98,7 +98,7 @@ fn actions(steps: &[LabStep]) -> Vec<Action> {
     steps.iter().map(|step| step.action.clone()).collect()
 }
 
-fn the_running_server_is_changed_used_and_put_back() {
+fn changes_and_restores_running_server() {
     let host = Host::machine();
     let before = host.traces();
     let mut lab = host.lab();
@@ -114,7 +114,7 @@ fn the_running_server_is_changed_used_and_put_back() {
     assert_eq!(server(), server_before);
 }
 
-fn versions_transports_and_sizes_are_those_requested() {
+fn serves_requested_versions_and_sizes() {
     let host = Host::machine();
     let before = host.traces();
     let mut lab = host.lab();
@@ -141,7 +141,7 @@ fn versions_transports_and_sizes_are_those_requested() {
     assert_eq!(server(), server_before);
 }
 
-fn a_server_that_was_restarted_reads_from_its_disk_again() {
+fn restarted_server_reads_from_disk() {
     let host = Host::machine();
     let mut lab = host.lab();
     let steps = compose(&loopback(&host.path("disk"))).unwrap();
@@ -223,7 +223,7 @@ fn bytes_of_disk(file: &Path) -> u64 {
     text.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap() * 512
 }
 
-fn exports_of_others_and_the_root_are_left_alone() {
+fn keeps_foreign_exports() {
     let host = Host::machine();
     let mut lab = host.lab();
     let theirs = host.path("theirs");
@@ -244,7 +244,7 @@ fn exports_of_others_and_the_root_are_left_alone() {
     run(&["exportfs", "-u", theirs_name.as_str()]);
 }
 
-fn arrays_and_mappings_are_made_and_leave_nothing() {
+fn creates_and_removes_arrays() {
     let host = Host::machine();
     let before = host.traces();
     let mut lab = host.lab();
@@ -280,7 +280,7 @@ fn a_stopped_host_is_stopped_again() {
 }
 
 /// Not every kernel has netem, but those of the virtual machines do.
-fn a_delay_is_met_by_every_packet() {
+fn delays_every_packet() {
     const DELAY_US: u32 = 20_000;
     let host = Host::machine();
     let before = host.traces();
@@ -295,7 +295,7 @@ fn a_delay_is_met_by_every_packet() {
     host.assert_as_before(&before);
 }
 
-fn a_cut_lets_everything_pass_but_nfs() {
+fn cut_blocks_only_nfs() {
     let host = Host::machine();
     let before = host.traces();
     let mut lab = host.lab();
@@ -311,7 +311,7 @@ fn a_cut_lets_everything_pass_but_nfs() {
     host.assert_as_before(&before);
 }
 
-fn a_server_that_was_stopped_is_as_it_was() {
+fn restores_stopped_server() {
     let host = Host::machine();
     let before = host.traces();
     let was = server();
@@ -329,7 +329,7 @@ fn a_server_that_was_stopped_is_as_it_was() {
     host.assert_as_before(&before);
 }
 
-fn localio_is_turned_off_and_on_if_the_kernel_has_it() {
+fn switches_localio_if_supported() {
     const PARAMETER: &str = "/sys/module/nfs/parameters/localio_enabled";
     let host = Host::machine();
     let mut lab = host.lab();
@@ -351,7 +351,7 @@ fn localio_is_turned_off_and_on_if_the_kernel_has_it() {
     assert_eq!(read(PARAMETER), before);
 }
 
-fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
+fn leaves_no_kernel_state_after_kill() {
     let host = Host::machine();
     let before = server();
     // The ssh configuration belongs to the user: it exists before, and is kept.
@@ -379,7 +379,7 @@ pub(crate) fn tunnelled(disk: &Path) -> Vec<Action> {
 }
 
 /// The machine's own ssh, with the key that xtask has installed, connects to itself.
-fn a_tunnel_carries_nfs_and_says_how() {
+fn tunnel_carries_nfs() {
     let host = Host::machine();
     let actions = tunnelled(&host.path("disk"));
     let before = host.traces();

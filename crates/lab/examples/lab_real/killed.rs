@@ -10,10 +10,8 @@ use crate::tuning::{mtu, shape, sysctl};
 use crate::{Check, Host, apply_all, run};
 
 /// Every check of this file.
-pub(crate) const CHECKS: &[Check] = checks![
-    nothing_is_left_of_a_process_that_is_killed_anywhere,
-    after_a_reboot_files_are_removed_and_settings_left_alone,
-];
+pub(crate) const CHECKS: &[Check] =
+    checks![leaves_nothing_after_kill, removes_only_files_after_reboot,];
 
 /// How often to kill it.
 const KILLS: u64 = 30;
@@ -56,7 +54,7 @@ fn start(host: &Host, word: &str) -> Child {
     command.spawn().unwrap()
 }
 
-fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
+fn leaves_nothing_after_kill() {
     // A round of the child takes about three seconds.
     let found = kill_often(&Host::new(), CHILD, KILLS, 4_000);
     assert!(found > 30, "the child was rarely killed in the middle of its work: {found} changes");
@@ -94,7 +92,7 @@ pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) ->
 }
 
 /// After a reboot, kernel state is gone, and current settings belong to other programs.
-fn after_a_reboot_files_are_removed_and_settings_left_alone() {
+fn removes_only_files_after_reboot() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();

@@ -11,9 +11,9 @@ use crate::{Check, Host, apply_all, run};
 
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
-    a_mount_whose_program_stands_still_is_removed_once_its_readers_are_killed,
-    a_mount_whose_program_goes_on_waits_for_its_reader,
-    a_process_that_is_not_killed_is_named,
+    removes_mount_of_stopped_program,
+    waits_for_reader_of_mount,
+    names_process_using_mount,
 ];
 
 const POINT: &str = "/run/dfsbench/mount";
@@ -115,14 +115,14 @@ fn fuse_mount(image: String) -> Action {
     })
 }
 
-fn a_mount_whose_program_stands_still_is_removed_once_its_readers_are_killed() {
+fn removes_mount_of_stopped_program() {
     let mut served = Served::mount();
     let reader = stand_still();
     served.lab.undo_all().unwrap();
     served.assert_gone(reader);
 }
 
-fn a_mount_whose_program_goes_on_waits_for_its_reader() {
+fn waits_for_reader_of_mount() {
     let mut served = Served::mount();
     let reader = stand_still();
     let program = std::thread::spawn(|| {
@@ -136,7 +136,7 @@ fn a_mount_whose_program_goes_on_waits_for_its_reader() {
     served.assert_gone(reader);
 }
 
-fn a_process_that_is_not_killed_is_named() {
+fn names_process_using_mount() {
     let mut served = Served::mount();
     let mut user = Command::new("sleep").arg("600").current_dir(POINT).spawn().unwrap();
     let reader = stand_still();

@@ -9,12 +9,12 @@ use crate::{Check, Host, run};
 
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
-    a_device_is_formatted_only_where_the_command_line_names_it,
-    a_device_that_holds_or_is_something_is_left_alone,
+    formats_only_confirmed_devices,
+    refuses_devices_in_use,
     no_option_formats_another_device,
-    an_undo_log_of_another_user_is_not_obeyed,
-    another_file_system_on_our_device_is_not_wiped,
-    files_and_mounts_of_others_are_left_alone,
+    ignores_undo_log_of_others,
+    keeps_foreign_file_system,
+    keeps_foreign_files_and_mounts,
 ];
 
 /// A loop device created by another program, removed when this value is dropped.
@@ -60,7 +60,7 @@ fn refused(lab: &mut Lab, node: &Path, reason: &str) {
     assert_eq!(lab.height(), 0);
 }
 
-fn a_device_is_formatted_only_where_the_command_line_names_it() {
+fn formats_only_confirmed_devices() {
     let host = Host::new();
     let theirs = Theirs::new(&host);
     refused(&mut host.lab(), &theirs.0, "--allow-destroy");
@@ -74,7 +74,7 @@ fn a_device_is_formatted_only_where_the_command_line_names_it() {
     assert_eq!(run(&["wipefs", "--no-act", theirs.name()]), before);
 }
 
-fn a_device_that_holds_or_is_something_is_left_alone() {
+fn refuses_devices_in_use() {
     let host = Host::new();
     let theirs = Theirs::new(&host);
     let link = host.path("link");
@@ -146,7 +146,7 @@ fn no_option_formats_another_device() {
     assert!(content() == before);
 }
 
-fn an_undo_log_of_another_user_is_not_obeyed() {
+fn ignores_undo_log_of_others() {
     let host = Host::new();
     let precious = host.path("precious");
     std::fs::write(&precious, "precious").unwrap();
@@ -169,7 +169,7 @@ fn an_undo_log_of_another_user_is_not_obeyed() {
     assert!(!precious.exists());
 }
 
-fn another_file_system_on_our_device_is_not_wiped() {
+fn keeps_foreign_file_system() {
     let host = Host::new();
     let theirs = Theirs::new(&host);
     let host = host.allowing(&theirs.0);
@@ -181,7 +181,7 @@ fn another_file_system_on_our_device_is_not_wiped() {
     assert!(run(&["wipefs", "--no-act", theirs.name()]).contains("ext4"));
 }
 
-fn files_and_mounts_of_others_are_left_alone() {
+fn keeps_foreign_files_and_mounts() {
     let host = Host::new();
     let file = host.path("precious");
     std::fs::write(&file, "precious").unwrap();

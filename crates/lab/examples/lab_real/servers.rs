@@ -11,9 +11,9 @@ use crate::{Check, Host, apply_all, fact, has_program};
 
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
-    ganesha_serves_the_versions_that_are_requested_and_is_gone_afterwards,
-    what_clients_left_goes_with_the_campaign_and_not_before,
-    a_server_that_is_not_installed_is_named_with_its_package,
+    ganesha_serves_requested_versions,
+    removes_client_leftovers_with_campaign,
+    names_package_of_missing_server,
 ];
 
 fn memory() -> Action {
@@ -33,7 +33,7 @@ fn ganesha(versions: &[NfsVersion]) -> Action {
     })
 }
 
-fn ganesha_serves_the_versions_that_are_requested_and_is_gone_afterwards() {
+fn ganesha_serves_requested_versions() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -52,7 +52,7 @@ fn ganesha_serves_the_versions_that_are_requested_and_is_gone_afterwards() {
     host.assert_as_before(&before);
 }
 
-fn what_clients_left_goes_with_the_campaign_and_not_before() {
+fn removes_client_leftovers_with_campaign() {
     let host = Host::new();
     let before = host.traces();
     let served = host.path("served");
@@ -96,7 +96,7 @@ fn what_clients_left_goes_with_the_campaign_and_not_before() {
     host.assert_as_before(&before);
 }
 
-fn a_server_that_is_not_installed_is_named_with_its_package() {
+fn names_package_of_missing_server() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();

@@ -11,14 +11,14 @@ use crate::{Check, Host, apply_all, fact, run};
 
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
-    memory_is_mounted_read_back_and_put_back,
-    every_file_system_is_made_mounted_and_taken_away,
-    an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing,
-    a_busy_mount_says_who_holds_it,
-    a_disk_that_was_filled_takes_nothing_and_is_emptied_again,
-    a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may,
-    a_loop_device_of_a_container_whose_file_has_the_same_name_is_left_alone,
-    a_device_that_vanished_is_one_error_and_the_rest_is_put_back,
+    mounts_and_removes_tmpfs,
+    creates_and_removes_every_file_system,
+    cleans_up_after_refused_option,
+    names_process_on_busy_mount,
+    fills_and_empties_disk,
+    releases_loop_device_after_use,
+    keeps_loop_device_of_container,
+    restores_rest_after_lost_device,
     dropped_caches_are_counted_not_assumed,
 ];
 
@@ -49,7 +49,7 @@ pub(crate) fn stack(file: PathBuf, file_system: FileSystem, bytes: u64) -> [Acti
     ]
 }
 
-fn memory_is_mounted_read_back_and_put_back() {
+fn mounts_and_removes_tmpfs() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -62,7 +62,7 @@ fn memory_is_mounted_read_back_and_put_back() {
     host.assert_as_before(&before);
 }
 
-fn every_file_system_is_made_mounted_and_taken_away() {
+fn creates_and_removes_every_file_system() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -76,7 +76,7 @@ fn every_file_system_is_made_mounted_and_taken_away() {
     }
 }
 
-fn a_disk_that_was_filled_takes_nothing_and_is_emptied_again() {
+fn fills_and_empties_disk() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -98,7 +98,7 @@ fn a_disk_that_was_filled_takes_nothing_and_is_emptied_again() {
     host.assert_as_before(&before);
 }
 
-fn an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing() {
+fn cleans_up_after_refused_option() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -110,7 +110,7 @@ fn an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing() {
     lab.undo_all().unwrap();
 }
 
-fn a_busy_mount_says_who_holds_it() {
+fn names_process_on_busy_mount() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -126,7 +126,7 @@ fn a_busy_mount_says_who_holds_it() {
     host.assert_as_before(&before);
 }
 
-fn a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may() {
+fn releases_loop_device_after_use() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -147,7 +147,7 @@ fn a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may() {
     host.assert_as_before(&before);
 }
 
-fn a_loop_device_of_a_container_whose_file_has_the_same_name_is_left_alone() {
+fn keeps_loop_device_of_container() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -179,7 +179,7 @@ fn a_loop_device_of_a_container_whose_file_has_the_same_name_is_left_alone() {
     host.assert_as_before(&before);
 }
 
-fn a_device_that_vanished_is_one_error_and_the_rest_is_put_back() {
+fn restores_rest_after_lost_device() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();

@@ -6,11 +6,11 @@ use crate::{Check, Host, apply_all, fact, read, run};
 
 /// Every check of this file.
 pub(crate) const CHECKS: &[Check] = checks![
-    settings_are_in_force_and_then_as_before,
-    read_ahead_is_set_and_put_back,
-    what_the_kernel_makes_of_a_value_is_a_difference,
+    applies_and_restores_settings,
+    sets_and_restores_read_ahead,
+    reports_value_changed_by_kernel,
     rules_of_others_are_left_alone,
-    what_the_host_cannot_do_is_one_clear_error,
+    explains_impossible_settings,
 ];
 
 pub(crate) fn sysctl(name: &str, value: &str) -> Action {
@@ -25,7 +25,7 @@ pub(crate) fn mtu(bytes: u32) -> Action {
     Action::Mtu(action::Mtu { interface: "lo".to_owned(), bytes })
 }
 
-fn settings_are_in_force_and_then_as_before() {
+fn applies_and_restores_settings() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();
@@ -42,7 +42,7 @@ fn settings_are_in_force_and_then_as_before() {
     host.assert_as_before(&before);
 }
 
-fn read_ahead_is_set_and_put_back() {
+fn sets_and_restores_read_ahead() {
     let host = Host::new();
     let mut lab = host.lab();
     let file_system = model::FileSystem::Ext4;
@@ -57,7 +57,7 @@ fn read_ahead_is_set_and_put_back() {
     lab.undo_all().unwrap();
 }
 
-fn what_the_kernel_makes_of_a_value_is_a_difference() {
+fn reports_value_changed_by_kernel() {
     let host = Host::new();
     let mut lab = host.lab();
     // The kernel reduces it to the allowed maximum.
@@ -87,7 +87,7 @@ fn rules_of_others_are_left_alone() {
     assert!(error.unwrap_err().to_string().contains("no-such0"));
 }
 
-fn what_the_host_cannot_do_is_one_clear_error() {
+fn explains_impossible_settings() {
     let host = Host::new();
     let before = host.traces();
     let mut lab = host.lab();

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn has_nothing_to_turn_off_without_support() {
+    fn does_nothing_without_support() {
         let off = Localio { is_on: false };
         assert_eq!(off.undo(&None, &[]).unwrap(), []);
         let writes = |step: &Step| matches!(step, Step::Write { .. });

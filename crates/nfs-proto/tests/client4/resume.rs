@@ -83,11 +83,11 @@ fn reports_possibly_executed_calls_as_lost() {
 #[test]
 fn reopens_for_owner_of_new_client() {
     for status in [Status::StaleClientId, Status::Expired] {
-        an_open_refused_so_is_made_again(status);
+        repeats_refused_open(status);
     }
 }
 
-fn an_open_refused_so_is_made_again(status: Status) {
+fn repeats_refused_open(status: Status) {
     let mut session = client(ProtocolVersion::V4_0, 4);
     let dir = dir();
     let operation = Operation::Open { dir: &dir, name: b"file", access: OpenAccess::Read };
