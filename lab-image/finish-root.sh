@@ -4,16 +4,19 @@
 set -eu
 root=$1
 
-# The kernel is unpacked, not installed: no initramfs-tools, no triggers.
+# The kernel is unpacked, not installed: no initramfs-tools, no triggers. Since Debian 14 its image and
+# its modules are packages of their own.
 package=$(chroot "$root" apt-cache show linux-image-amd64 |
     sed -n 's/^Depends:.*\(linux-image-[0-9][^ ,]*\).*/\1/p' | sort -V | tail -n 1)
+parts=$(chroot "$root" apt-cache depends "$package" |
+    sed -n 's/^ *Depends: \(linux-\(binary\|modules\)-.*\)/\1/p' | tr '\n' ' ')
 chroot "$root" sh -c "
     set -e
     mkdir /kernel
     cd /kernel
-    apt-get -qq download $package || apt-get -qq download $package
-    dpkg-deb -x linux-image-*.deb ."
-cp "$root"/kernel/boot/vmlinuz-* "$OUT/vmlinuz"
+    apt-get -qq download $package $parts || apt-get -qq download $package $parts
+    for deb in *.deb; do dpkg-deb -x \$deb .; done"
+find "$root/kernel" -name 'vmlinuz*' -type f -exec mv {} "$OUT/vmlinuz" \;
 if [ -d "$root/kernel/usr/lib/modules" ]; then
     cp -a "$root/kernel/usr/lib/modules" "$root/lib/"
 else

@@ -42,7 +42,7 @@ const SYSTEMS: &str = "systems";
 
 /// Groups that take long, and need packages that no other group needs, or software that Debian
 /// doesn't package: each runs only if it is requested by name, as every night.
-const ON_REQUEST: Track = &[SYSTEMS, "unpackaged", "kernel_clients", "localio"];
+const ON_REQUEST: Track = &[SYSTEMS, "unpackaged", "kernel_clients", "localio", "vm_forky"];
 
 /// The tests to run.
 #[derive(Clone, Copy, Debug, Default)]

@@ -43,7 +43,7 @@ enum Action {
     },
     /// Builds the images of these suites that don't exist yet. [default: all]
     Image {
-        /// trixie, bookworm, bullseye, trixie-systems or trixie-localio.
+        /// forky, trixie, bookworm, bullseye, trixie-systems or trixie-localio.
         suites: Vec<Suite>,
     },
 }

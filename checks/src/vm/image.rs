@@ -164,6 +164,10 @@ fn bootstrap_command(suite: Suite, folder: &Path, tree: &Path) -> Result<Command
     command.args(["--kill-after=20", BUILD_MAX_S, "mmdebstrap", "--quiet", "--mode=root"]);
     command.args(["--variant=minbase", "--aptopt=APT::Install-Recommends \"false\""]);
     command.args(["--aptopt=Acquire::Retries \"3\"", "--aptopt=Acquire::http::Timeout \"30\""]);
+    if suite == Suite::Forky {
+        // Its lists expire after a week, and a mirror may be older. Signatures are still checked.
+        command.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
+    }
     for idle in ["doc", "man", "locale", "zoneinfo"] {
         command.arg(format!("--dpkgopt=path-exclude=/usr/share/{idle}/*"));
     }

@@ -21,6 +21,8 @@ pub enum Suite {
     TrixieSystems,
     /// Debian 13 with NFS modules that have LOCALIO.
     TrixieLocalio,
+    /// Debian 14 before its release, kernel 7.2: what NFS in Linux learned since 6.12.
+    Forky,
     /// Debian 12, kernel 6.1.
     Bookworm,
     /// Debian 11, kernel 5.10: the last whose server speaks NFSv2.
@@ -44,6 +46,7 @@ impl Suite {
     pub const fn archive(self) -> &'static str {
         match self {
             Self::Trixie | Self::TrixieSystems | Self::TrixieLocalio => "trixie",
+            Self::Forky => "forky",
             Self::Bookworm => "bookworm",
             Self::Bullseye => "bullseye",
         }

@@ -1,0 +1,40 @@
+//! What the kernel's NFS learned after 6.12, on machines with Debian 14 and its kernel 7.2: settings
+//! in a plan, their read-back, and the hosts afterwards.
+//!
+//! The image takes minutes to make, so only `cargo xtask real vm_forky` runs this.
+#![allow(clippy::print_stdout, reason = "tests print their tables")]
+
+use anyhow::{Result, ensure};
+use checks::check::Fixture;
+use checks::checks;
+use checks::vm::lab::{Lab, NewLab, TemporaryLab};
+use checks::vm::machine::Suite;
+use checks::vm::{self, peer};
+use tempfile::TempDir;
+
+/// A server and a client, with our program and an exported tmpfs.
+static MACHINES: Fixture<TemporaryLab> = Fixture::new(|| {
+    vm::prepare()?;
+    let suite = Suite::Forky;
+    let wanted = NewLab { server: suite, clients: vec![suite], mtu: 1500, shared_mib: None };
+    let lab = TemporaryLab::new(Lab::boot(&vm::lab_folder("test-forky"), &wanted)?);
+    lab.ssh("server", "lab-export tmpfs")?;
+    peer::install_ours(&lab, TempDir::new()?.path())?;
+    Ok(lab)
+});
+
+checks! {
+    machines_run_kernel_7: 300 s, require_kernel_7();
+}
+
+/// Without such a kernel, the other checks would only see settings that aren't supported.
+fn require_kernel_7() -> Result<()> {
+    let lab = MACHINES.get()?;
+    for host in lab.names() {
+        let release = lab.ssh(host, "uname -r")?;
+        println!("{host}: {release}");
+        let major = release.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        ensure!(major.is_some_and(|major| major >= 7), "{host} runs Linux {release}");
+    }
+    Ok(())
+}
