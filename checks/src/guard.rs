@@ -2,9 +2,9 @@
 //!
 //! A test program ends without dropping its statics, and a killed one drops nothing. So a small
 //! shell in its own session waits for the end of a pipe that only this process keeps open. Then it
-//! runs the remaining registered clean-ups, newest first, and ends.
+//! runs the remaining registered cleanups, newest first, and ends.
 //!
-//! Main type: [`Ticket`], one clean-up; dropping it withdraws the clean-up.
+//! Main type: [`Ticket`], one cleanup; dropping it withdraws the cleanup.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Runs the clean-ups in the directory `$0`. Each has a time limit, so that none blocks the others.
+/// Runs the cleanups in the directory `$0`. Each has a time limit, so that none blocks the others.
 const SCRIPT: &str = "cat > /dev/null; for file in $(ls -r \"$0\"); do \
     timeout --kill-after=5 60 sh \"$0/$file\"; done; rm -rf \"$0\"";
 
-/// The waiting shell, and the directory of its clean-ups.
+/// The waiting shell, and the directory of its cleanups.
 struct Guard {
     folder: PathBuf,
     /// Holds the pipe open; it is never waited for.
@@ -34,9 +34,9 @@ static GUARD: LazyLock<Option<Guard>> = LazyLock::new(|| {
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A clean-up that runs when this process ends, unless the value is dropped before.
+/// A cleanup that runs when this process ends, unless the value is dropped before.
 #[derive(Debug)]
-#[must_use = "dropping it withdraws the clean-up"]
+#[must_use = "dropping it withdraws the cleanup"]
 pub struct Ticket {
     file: Option<PathBuf>,
 }

@@ -32,7 +32,7 @@ pub const OURS: Ours = Ours::new(Profile::Debug);
 /// Timeout for anything on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Maximum time until an agent whose controller is gone exits: 5 s of silence, plus its clean-up.
+/// Maximum time until an agent whose controller is gone exits: 5 s of silence, plus its cleanup.
 pub const LEAVING: Duration = Duration::from_secs(40);
 
 /// Number of labs started by a program of checks, which may have several at once.

@@ -60,7 +60,7 @@ enum Task {
     },
     /// Checks the rules of the project that the compiler doesn't check.
     Tidy,
-    /// Everything that CI checks: set-up, format, clippy, tidy, docs, tests, real peers, browser.
+    /// Everything that CI checks: setup, format, clippy, tidy, docs, tests, real peers, browser.
     Test {
         /// Makes only the checks of the inner loop: format, clippy, tidy and unit tests.
         #[arg(long)]

@@ -57,10 +57,10 @@ pub(crate) const COUNT_MAX: Duration = Duration::from_secs(600);
 /// Time limit for removing a working directory on a server. Controllers wait for half an hour.
 pub(crate) const CLEAN_UP_MAX: Duration = Duration::from_secs(1500);
 
-/// How long an interrupted clean-up continues without removing anything.
+/// How long an interrupted cleanup continues without removing anything.
 pub(crate) const STOPPED_CLEAN_UP_IDLE_MAX: Duration = Duration::from_secs(5);
 
-/// Time limit for an interrupted clean-up.
+/// Time limit for an interrupted cleanup.
 pub(crate) const STOPPED_CLEAN_UP_MAX: Duration = Duration::from_secs(60);
 
 /// How many more names one of our directories may contain than the run requires.

@@ -55,7 +55,7 @@ const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 /// Time limit for copying the program to a host.
 const COPY_WITHIN: Duration = Duration::from_secs(300);
 
-/// Time limit for the clean-up on a host. If it fails, there is nothing we can do about it.
+/// Time limit for the cleanup on a host. If it fails, there is nothing we can do about it.
 const LEAVE_WITHIN: Duration = Duration::from_secs(4);
 
 /// Maximum number of simultaneous connections; each takes a process and some file descriptors.

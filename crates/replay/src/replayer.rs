@@ -1,6 +1,6 @@
 //! A replay on a server: mounts it, builds the tree, replays, and removes the tree.
 //!
-//! [`Replayer`] has the mount. Setup and clean-up use blocking calls; the measured part is done by
+//! [`Replayer`] has the mount. Setup and cleanup use blocking calls; the measured part is done by
 //! the executor. It only removes the directory that it created.
 
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub enum ReplayError {
     /// The export cannot be used.
     #[error(transparent)]
     Mount(Box<MountError>),
-    /// A call during setup or clean-up failed.
+    /// A call during setup or cleanup failed.
     #[error("cannot {what} `{name}`: {reason}")]
     Call {
         /// The attempted operation.
@@ -71,7 +71,7 @@ pub enum ReplayError {
         /// How it failed.
         reason: String,
     },
-    /// A system call during setup or clean-up on a directory failed.
+    /// A system call during setup or cleanup on a directory failed.
     #[error("cannot {what} `{}`: {reason}", path.display())]
     File {
         /// The attempted operation.

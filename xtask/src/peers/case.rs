@@ -145,7 +145,7 @@ pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
         });
         let Some(target) = rival.cpu_target else { continue };
         rows.push(Row {
-            claim: format!("{}, processor time", case.name),
+            claim: format!("{}, CPU time", case.name),
             peer: rival.name.clone(),
             unit: cpu_unit,
             target,

@@ -1,4 +1,4 @@
-//! Causes planted in the target, the set-up or the data.
+//! Causes planted in the target, the setup or the data.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;

@@ -218,7 +218,7 @@ pub(super) fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
     let mut file = loop {
         let file = options.open(path)?;
         file.lock()?;
-        // A concurrent clean-up may have removed the empty file before it was locked.
+        // A concurrent cleanup may have removed the empty file before it was locked.
         if file.metadata()?.nlink() > 0 {
             break file;
         }

@@ -190,7 +190,7 @@ fn ends_in_time_with_message() {
     });
 }
 
-/// Runs that would hang for an hour: during set-up, a measurement, or a directory listing.
+/// Runs that would hang for an hour: during setup, a measurement, or a directory listing.
 const HANGING: [(&str, &str, Work); 7] = [
     ("endless-readdir names; service-time 100ms on READDIR", "3", Work::Transactions),
     ("trickle 1B/s", "3", Work::Data),

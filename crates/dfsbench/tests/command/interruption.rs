@@ -332,7 +332,7 @@ fn keeps_record_of_unremoved_files() {
     }
 }
 
-/// Starts a command with an endless set-up, interrupts it during the set-up, and waits.
+/// Starts a command with an endless setup, interrupts it during the setup, and waits.
 fn interrupt_set_up(cli: &Cli, args: &[&str], is_setting_up: impl Fn() -> bool) -> End {
     let mut command = cli.command(args);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
