@@ -30,6 +30,7 @@ mod mount;
 mod mtu;
 mod nfs_mount;
 mod nfsd;
+mod nfsd_modes;
 mod nfsd_stop;
 mod options;
 mod own_server;

@@ -1,8 +1,8 @@
 //! Turns the state a run wants into the actions that establish it, in order of their dependencies.
 //! Pure: no host is contacted.
 //!
-//! The order is: tuning, devices, file system, kernel server, mount, export, path test, tunnel,
-//! LOCALIO, client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
+//! The order is: tuning, devices, file system, kernel server, mount, export, modes of the server, path
+//! test, tunnel, LOCALIO, client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
 //! [`redo_from`]. That is why the kernel server starts before file systems are mounted, except for
 //! tmpfs, which would lose its files.
 
@@ -20,7 +20,7 @@ use model::soak::FaultKind;
 use model::system::RecipeError;
 use model::{
     Action, DataPath, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Protocol, Raid,
-    ServerKind, TunnelForwards, action,
+    ServerKind, Serving, TunnelForwards, action,
 };
 use thiserror::Error;
 
@@ -199,6 +199,16 @@ pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> 
     Ok(step(server, action))
 }
 
+/// Returns the action that sets how the kernel's server reads and writes, if requested.
+fn nfsd_modes(spec: &LabSpec) -> Option<Action> {
+    let &Serving { io_read: read, io_write: write, .. } = &spec.serving;
+    if read.is_none() && write.is_none() {
+        return None;
+    }
+    let directory = spec.storage.place().to_owned();
+    Some(Action::NfsdModes(action::NfsdModes { read, write, directory }))
+}
+
 fn nfsd(spec: &LabSpec) -> Action {
     let serving = &spec.serving;
     Action::Nfsd(action::Nfsd {
@@ -253,9 +263,11 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
                 udp: serving.udp,
             })]
         }
+        // The modes come last, since they change without a restart.
         ServerKind::Knfsd => exports
             .into_iter()
             .map(|directory| export(spec, directory))
+            .chain(nfsd_modes(spec).map(Ok))
             .collect::<Result<Vec<_>, _>>()?,
     })
 }

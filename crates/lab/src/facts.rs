@@ -9,6 +9,7 @@ pub mod localio;
 pub mod loops;
 pub mod memory;
 pub mod namespaces;
+pub(crate) mod nfsd_modes;
 
 use std::fs;
 use std::sync::LazyLock;
@@ -43,6 +44,7 @@ pub fn host() -> Vec<Fact> {
     facts.extend(hardware::facts());
     facts.extend(distribution());
     facts.extend(nfs_utils());
+    facts.extend(nfsd_modes::facts_at_start());
     facts
 }
 
@@ -74,6 +76,11 @@ fn read_fact(name: &str, path: &str) -> Option<Fact> {
 fn kernel() -> Option<Fact> {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(Fact::new("host", "kernel", format!("Linux {}", text.trim()), "uname(2)"))
+}
+
+/// Returns the release of the running kernel, such as `6.12.48-amd64`; empty if unknown.
+pub(crate) fn kernel_release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// Describes the kernel's own server, whose version is that of the kernel.

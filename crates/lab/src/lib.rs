@@ -37,6 +37,9 @@ pub const ACK_JOURNAL_PREFIX: &str = "books.";
 /// Folder of the control files of the kernel's NFS server. **Source:** nfsd(7).
 const NFSD_FOLDER: &str = "/proc/fs/nfsd";
 
+/// Where debugfs is mounted; readable by root only.
+const DEBUGFS: &str = "/sys/kernel/debug";
+
 /// Our folder for everything that doesn't have to be on disk: mount points, symlinks to servers,
 /// and their files.
 pub const RUN: &str = "/run/dfsbench";

@@ -309,7 +309,8 @@ mod tests {
             assert_eq!(Setting::from_key(setting.key()), Some(setting));
             assert!(setting.meaning().ends_with('.'), "{setting:?}");
             let is_number = matches!(setting.unset(), Value::Number(_))
-                || !matches!(setting.kind(), Kind::Text | Kind::Flag) && setting.open().is_some();
+                || !matches!(setting.kind(), Kind::Text | Kind::Flag | Kind::Word)
+                    && setting.open().is_some();
             assert_eq!(setting.range().is_some(), is_number, "{setting:?}");
             assert_eq!(setting.words().is_empty(), setting.kind() != Kind::Word, "{setting:?}");
             let is_of_targets = Setting::OF_TARGETS.contains(&setting);
@@ -332,6 +333,7 @@ mod tests {
                 None => match setting.unset() {
                     Value::Flag(yes) => Value::Flag(!yes),
                     Value::Open if setting.kind() == Kind::Flag => Value::Flag(true),
+                    Value::Open if setting.kind() == Kind::Word => Value::Word(setting.words()[1]),
                     Value::Word(_) => Value::Word(setting.words()[1]),
                     Value::Words(_) => Value::Words(vec!["a=1".to_owned()]),
                     Value::Passes(_) => Value::Passes(vec![Pass::Read]),

@@ -3,7 +3,9 @@
 //! [`AppliedSteps`] only keeps the record; [`crate::hosts::setup`] applies and undoes steps. The
 //! steps of a lost host are removed from it, because its agent undoes them on its own.
 
-use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, Fresh, LabStep, RunSpec};
+use model::{
+    Action, Caveat, CaveatCode, Difference, EffectiveSettings, Fact, Fresh, LabStep, RunSpec,
+};
 
 /// A step that was applied, and its outcome.
 pub(crate) struct AppliedStep {
@@ -60,9 +62,17 @@ impl AppliedSteps {
 
     /// Returns the settings in effect, scoped to their hosts.
     pub(crate) fn facts(&self) -> Vec<Fact> {
-        let mut facts = Vec::new();
+        let mut facts: Vec<Fact> = Vec::new();
         for AppliedStep { step, effective } in &self.steps {
-            facts.extend(on_host(&step.host, effective.facts.clone()));
+            let new = on_host(&step.host, effective.facts.clone());
+            // The kernel's server is changed in several steps, and the last one knows the result.
+            if matches!(step.action, Action::Nfsd(_) | Action::NfsdModes(_)) {
+                let is_new = |old: &Fact| {
+                    new.iter().any(|fact| fact.scope == old.scope && fact.name == old.name)
+                };
+                facts.retain(|old| !is_new(old));
+            }
+            facts.extend(new);
         }
         facts
     }

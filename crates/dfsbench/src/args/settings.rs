@@ -68,7 +68,8 @@ fn setting_arg(setting: Setting) -> Arg {
 pub(super) fn own_words(setting: Setting) -> Vec<&'static str> {
     match setting.kind() {
         Kind::Flag => ["true", "false"].into_iter().chain(setting.open()).collect(),
-        _ => setting.words().to_vec(),
+        Kind::Word => setting.words().iter().copied().chain(setting.open()).collect(),
+        _ => Vec::new(),
     }
 }
 

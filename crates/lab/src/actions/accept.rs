@@ -155,6 +155,11 @@ mod tests {
                 clients: text.into(),
                 options: vec![],
             }),
+            Action::NfsdModes(action::NfsdModes {
+                read: None,
+                write: None,
+                directory: text.into(),
+            }),
         ]
     }
 

@@ -3,7 +3,6 @@
 //! **Source:** fs/nfs/localio.c of Linux: `localio_enabled` is read when a client is created, and
 //! again for each access.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::EffectiveSettings;
@@ -14,6 +13,7 @@ use crate::actions::findings::Findings;
 use crate::actions::step::Step;
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
+use crate::facts::kernel_release;
 use crate::facts::localio::{PARAMETER, is_enabled};
 use crate::undo::Undo;
 
@@ -56,7 +56,7 @@ impl LabAction for Localio {
     /// Restores the old value. Fails if LOCALIO is requested and the kernel has none.
     fn undo(&self, before: &Option<bool>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         match *before {
-            None if self.is_on => Err(LabError::Unable(not_supported(&kernel()))),
+            None if self.is_on => Err(LabError::Unable(not_supported(&kernel_release()))),
             // Hosts that are containers of one machine share the parameter. Only the one that
             // changes it restores it, since the others would restore its value.
             Some(is_on) if is_on != self.is_on => {
@@ -83,10 +83,6 @@ impl LabAction for Localio {
 
 const fn letter(is_on: bool) -> &'static str {
     if is_on { "Y" } else { "N" }
-}
-
-fn kernel() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 fn not_supported(kernel: &str) -> String {
@@ -124,7 +120,7 @@ mod tests {
     #[test]
     fn names_kernel_without_support() {
         let error = Localio { is_on: true }.undo(&None, &[]).unwrap_err().to_string();
-        assert!(error.contains(&not_supported(&kernel())), "{error}");
+        assert!(error.contains(&not_supported(&kernel_release())), "{error}");
         assert!(not_supported("6.1.0-9").contains("not supported by kernel 6.1.0-9,"));
     }
 }

@@ -47,6 +47,15 @@ pub(crate) enum Step {
         /// Text to write.
         text: String,
     },
+    /// Like [`Step::Write`], for one of several numbers or words that not every kernel knows.
+    WriteMode {
+        /// The setting's file.
+        path: PathBuf,
+        /// Text to write.
+        text: String,
+        /// The error if the kernel doesn't know it.
+        not_supported: String,
+    },
     /// Like [`Step::Write`], but ignores failures.
     Offer {
         /// The setting's file.
@@ -193,6 +202,9 @@ impl Step {
             }
             Self::Refuse(why) => Err(LabError::Refused(why.clone())),
             Self::Write { path, text } => runner.write(path, text),
+            Self::WriteMode { path, text, not_supported } => {
+                runner.write(path, text).map_err(|error| explain_refusal(error, not_supported))
+            }
             Self::Offer { path, text } => {
                 // If it matters, the action's check will notice.
                 let _ = runner.write(path, text);
@@ -250,7 +262,9 @@ impl fmt::Display for Step {
                 f.write_str(&commands::show(argv))
             }
             Self::Refuse(why) => write!(f, "refused: {why}"),
-            Self::Write { path, text } | Self::Offer { path, text } => {
+            Self::Write { path, text }
+            | Self::WriteMode { path, text, .. }
+            | Self::Offer { path, text } => {
                 write!(f, "echo {} > {}", commands::show(&[text]), path.display())
             }
             Self::Folder(path) => write!(f, "mkdir -p {}", path.display()),
@@ -290,6 +304,15 @@ impl fmt::Display for Step {
 }
 
 /// Creates a folder, as root if necessary. Folders below /run/dfsbench are then given to us.
+/// Replaces the error of a kernel that doesn't know a value.
+fn explain_refusal(error: LabError, not_supported: &str) -> LabError {
+    // Root gets it from write(2), others from the message of `tee`.
+    if error.to_string().contains("Invalid argument") {
+        return LabError::Unable(not_supported.to_owned());
+    }
+    error
+}
+
 fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
     // Whatever exists there must be ours, and no symlink of another user may lead to it.
     trust::check_path(path)?;
@@ -344,4 +367,22 @@ fn start(runner: &mut Runner, link: &Path, argv: &[String], user: RunAs) -> Resu
     let mut argv = vec![link.display().to_string()];
     argv.extend_from_slice(arguments);
     runner.start(&argv, stderr, user)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn explains_unknown_mode() {
+        let path = Path::new("/sys/kernel/debug/nfsd/io_cache_write");
+        let explained = |errno: rustix::io::Errno| {
+            let error = io::Error::from_raw_os_error(errno.raw_os_error());
+            explain_refusal(LabError::file("write", path, error), "not supported").to_string()
+        };
+        assert_eq!(explained(rustix::io::Errno::INVAL), "not supported");
+        assert!(explained(rustix::io::Errno::PERM).contains("io_cache_write"));
+    }
 }

@@ -1,7 +1,7 @@
 //! Tests which steps are taken on which host, and in what order.
 
 use model::system::{AccessWay, FilledStep, MountAccess, Quiet, Recipe, Role};
-use model::{NfsVersion, RemotePort, SiteMount, Storage, System, Tuning};
+use model::{NfsVersion, NfsdIo, RemotePort, SiteMount, Storage, System, Tuning};
 
 use super::*;
 use crate::compose::reuse::reusable_steps;
@@ -176,6 +176,25 @@ fn switches_localio_before_mounting() {
     // Our own client is no kernel's.
     spec.own_client = true;
     assert_eq!(shape(&spec), export);
+}
+
+#[test]
+fn changes_modes_without_restart() {
+    let mut spec = spec();
+    spec.storage = Storage { file_system: FileSystem::Tmpfs, ..Storage::default() };
+    spec.mounting.read_ahead_kib = None;
+    let plain = ["server Mount", "server Nfsd", "server Export", "client NfsMount"];
+    assert_eq!(shape(&spec), plain);
+    spec.serving.io_read = Some(NfsdIo::Direct);
+    let steps = compose(&spec).unwrap();
+    let expected = [&plain[..3], &["server NfsdModes"], &plain[3..]].concat();
+    assert_eq!(shape(&spec), expected);
+    spec.serving.io_write = Some(NfsdIo::DontCache);
+    let (kept, _) = reusable_steps(&steps, &compose(&spec).unwrap());
+    assert_eq!(kept, [true, true, true, false, false]);
+    // Other servers have no such modes.
+    spec.serving.kind = ServerKind::Running;
+    assert_eq!(shape(&spec).iter().filter(|step| step.contains("Nfsd")).count(), 0);
 }
 
 #[test]

@@ -140,6 +140,11 @@ fn check_noted_setting(path: &Path) -> Result<(), LabError> {
         Ok(_) => Err(refuse(path, "does not lead to a kernel setting")),
         // Settings of a mount or an interface disappear along with it.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error)
+            if error.kind() == ErrorKind::PermissionDenied && kernel_settings::is_private(path) =>
+        {
+            Ok(())
+        }
         Err(error) => Err(LabError::file("inspect", path, error)),
     }
 }

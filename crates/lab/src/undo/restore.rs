@@ -81,8 +81,9 @@ pub(crate) fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> 
 }
 
 fn write(runner: &Runner, path: &Path, text: &str) -> Result<(), LabError> {
-    // Settings of a mount or an interface disappear along with it.
-    if path.exists() { runner.write(path, text) } else { Ok(()) }
+    // Settings of a mount or an interface disappear along with it. Those of debugfs are visible to
+    // root only.
+    if let Ok(false) = path.try_exists() { Ok(()) } else { runner.write(path, text) }
 }
 
 fn remove_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {

@@ -11,7 +11,8 @@ use crate::runs::pass::Pass;
 use crate::runs::spec::{Durability, RunSpec};
 use crate::runs::work::{Arrivals, Fill, Sharing};
 use crate::systems::lab::{
-    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Raid, ServerKind, TunnelForwards,
+    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, NfsdIo, Raid, ServerKind,
+    TunnelForwards,
 };
 use crate::targets::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
@@ -119,6 +120,22 @@ impl Field for Option<bool> {
             _ => return false,
         };
         true
+    }
+}
+
+/// A mode that may be left to others.
+impl Field for Option<NfsdIo> {
+    fn value(&self) -> Value {
+        self.map_or(Value::Open, |mode| Value::Word(mode.name()))
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        *self = match value {
+            Value::Open => None,
+            Value::Word(word) => NfsdIo::from_name(word),
+            _ => return false,
+        };
+        self.is_some() || value == Value::Open
     }
 }
 

@@ -18,7 +18,7 @@ use crate::runs::spec::Durability;
 use crate::runs::work::{Arrivals, Fill, Sharing};
 use crate::runs::workload::Workload as W;
 use crate::systems::lab::{
-    DataPath, FileSystem, Fresh, Invalidation, Raid, ServerKind, TunnelForwards,
+    DataPath, FileSystem, Fresh, Invalidation, NfsdIo, Raid, ServerKind, TunnelForwards,
 };
 use crate::targets::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
@@ -138,6 +138,15 @@ settings! {
     NfsdThreads => count("nfsd_threads", lab!(serving.threads)).unit("threads")
         .range(0, 4_096, "more threads only wait for each other")
         .when(has_nfsd_threads);
+    /// How the kernel's server reads files (Linux 6.18 and later; debugfs). buffered: through the
+    /// page cache. dontcache: the same, but pages are dropped afterwards. direct: past it. Only for
+    /// knfsd.
+    NfsdIoRead => word("nfsd_io_read", lab!(serving.io_read), NfsdIo::NAMES).open("unchanged")
+        .when(is_knfsd);
+    /// How the kernel's server writes files, with the words of nfsd_io_read (Linux 6.18 and later;
+    /// debugfs). Only for knfsd.
+    NfsdIoWrite => word("nfsd_io_write", lab!(serving.io_write), NfsdIo::NAMES).open("unchanged")
+        .when(is_knfsd);
     /// What the tunnel carries. ports: TCP connections to the server's ports (ssh -L). packets:
     /// everything, through a tun device on both hosts (ssh -w); needs root on both, and
     /// PermitTunnel in the server's sshd_config. Only for data_path tunnel.

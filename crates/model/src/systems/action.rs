@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::systems::fact::Fact;
-use crate::systems::lab::{FileSystem, Raid as RaidLevel};
+use crate::systems::lab::{FileSystem, NfsdIo, Raid as RaidLevel};
 use crate::systems::system::{FilledFile, FilledStep};
 use crate::targets::nfs::NfsVersion;
 
@@ -56,7 +56,7 @@ pub enum RemotePort {
 macro_rules! for_each_action {
     ($hand_to:ident) => {
         $hand_to! {
-            LoopFile Raid Crypt Format Mount Export Nfsd Ganesha Unfs3 OwnServer Tunnel
+            LoopFile Raid Crypt Format Mount Export NfsdModes Nfsd Ganesha Unfs3 OwnServer Tunnel
             PacketTunnel Localio NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram
             NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash
             SystemCounters AwaitQuiet RemoteMount FuseMount
@@ -167,6 +167,17 @@ pub struct Nfsd {
     pub udp: bool,
     /// Maximum transfer size in bytes; 0 keeps the current one.
     pub transfer_max_bytes: u32,
+}
+
+/// Sets how the kernel's NFS server reads and writes files.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NfsdModes {
+    /// How it reads; `None` keeps the current mode.
+    pub read: Option<NfsdIo>,
+    /// How it writes; `None` keeps the current mode.
+    pub write: Option<NfsdIo>,
+    /// A directory that it exports.
+    pub directory: PathBuf,
 }
 
 /// Starts NFS-Ganesha with one export.

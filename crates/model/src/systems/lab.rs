@@ -129,6 +129,18 @@ impl ServerKind {
 }
 
 words! {
+    /// How the kernel's server reads or writes the files of its file system.
+    NfsdIo {
+        /// Through the page cache, the default.
+        Buffered = "buffered",
+        /// Through the page cache, from which the pages are dropped afterwards.
+        DontCache = "dontcache",
+        /// Past the page cache, as far as the alignment of a request permits.
+        Direct = "direct",
+    }
+}
+
+words! {
     /// When file systems, exports and mounts are recreated even if unchanged. Each level includes
     /// the previous ones.
     #[derive(Default)]
@@ -168,6 +180,12 @@ pub struct Serving {
     pub export_options: Vec<String>,
     /// Maximum transfer size in bytes; 0 keeps the current one.
     pub transfer_max_bytes: u32,
+    /// How the kernel's server reads files; `None` keeps the host's setting.
+    #[serde(default)]
+    pub io_read: Option<NfsdIo>,
+    /// How the kernel's server writes files; `None` keeps the host's setting.
+    #[serde(default)]
+    pub io_write: Option<NfsdIo>,
 }
 
 impl Default for Serving {
@@ -180,6 +198,8 @@ impl Default for Serving {
             udp: false,
             export_options: Vec::new(),
             transfer_max_bytes: 0,
+            io_read: None,
+            io_write: None,
         }
     }
 }
