@@ -4,6 +4,8 @@
 //! The image takes minutes to make, so only `cargo xtask real vm_forky` runs this.
 #![allow(clippy::print_stdout, reason = "tests print their tables")]
 
+mod server_settings;
+
 use anyhow::{Result, ensure};
 use checks::check::Fixture;
 use checks::checks;
@@ -25,6 +27,13 @@ static MACHINES: Fixture<TemporaryLab> = Fixture::new(|| {
 
 checks! {
     machines_run_kernel_7: 300 s, require_kernel_7();
+    plan_varies_modes_of_server: 900 s, server_settings::vary_modes();
+    plan_names_modes_without_effect: 400 s, server_settings::name_modes_without_effect();
+    plan_explains_missing_debugfs: 400 s, server_settings::explain_missing_debugfs();
+    plan_varies_threads_of_server: 600 s, server_settings::vary_threads();
+    raised_if_threads_change_in_pass: 600 s, server_settings::name_changed_threads();
+    plan_varies_block_size_of_server: 600 s, server_settings::vary_block_size();
+    clean_restores_server_after_kill: 400 s, server_settings::kill_and_clean();
 }
 
 /// Without such a kernel, the other checks would only see settings that aren't supported.

@@ -188,6 +188,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::Skew
         | CaveatCode::ClockRate
         | CaveatCode::ServerCached
+        | CaveatCode::ServerThreadsChanged
         | CaveatCode::NotQuiet
         | CaveatCode::ResultsOnTarget
         | CaveatCode::SlotsLimited => plant_host(code),
@@ -339,6 +340,18 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
             let lab = LabSpec::new(Host::local("server"), Host::local("client"));
             let seen = counters(&[("nfsd.read_bytes", 1_000)]);
             data_of(code, server_telemetry::about_server(&lab, &seen))
+        }
+        CaveatCode::ServerThreadsChanged => {
+            let seen = Telemetry {
+                host: "server".to_owned(),
+                times_ns: vec![0, SECOND],
+                metrics: vec![Metric {
+                    name: "nfsd.threads".to_owned(),
+                    kind: MetricKind::Gauge,
+                    values: vec![8, 16],
+                }],
+            };
+            data_of(code, server_telemetry::changed_threads(&seen))
         }
         CaveatCode::NotQuiet => {
             let device = BusyDevice { name: "disk vdb".to_owned(), bytes_per_s: 2_000_000 };

@@ -20,7 +20,7 @@ use model::soak::FaultKind;
 use model::system::RecipeError;
 use model::{
     Action, DataPath, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Protocol, Raid,
-    ServerKind, Serving, TunnelForwards, action,
+    ServerKind, ServerThreads, Serving, TunnelForwards, action,
 };
 use thiserror::Error;
 
@@ -94,7 +94,7 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let devices = storage::prepare_devices(spec, &mut actions)?;
     let mounts = storage::mount_all(spec, devices);
     let has_nfsd = spec.has_server_kind() && spec.serving.kind == ServerKind::Knfsd;
-    let nfsd = if has_nfsd { Some(nfsd(spec)) } else { None };
+    let nfsd = if has_nfsd { kernel_server(spec) } else { Vec::new() };
     // Restarting the server also redoes every step after it. File systems on devices should be
     // remounted in that case, but tmpfs would lose its files, so mount it before the server starts.
     if spec.storage.file_system == FileSystem::Tmpfs {
@@ -209,14 +209,27 @@ fn nfsd_modes(spec: &LabSpec) -> Option<Action> {
     Some(Action::NfsdModes(action::NfsdModes { read, write, directory }))
 }
 
-fn nfsd(spec: &LabSpec) -> Action {
+/// Returns the actions that start the kernel's server or change the running one. Its limits can only
+/// be read, and so restored, while it is running: they are changed after it was started.
+fn kernel_server(spec: &LabSpec) -> Vec<Action> {
     let serving = &spec.serving;
-    Action::Nfsd(action::Nfsd {
-        threads: serving.threads,
+    let ServerThreads { min, max } = serving.threads;
+    let plain = action::Nfsd {
+        // A dynamic number starts with its least, since threads end only after some idle time.
+        threads: if min > 0 { min } else { max },
+        threads_min: 0,
         versions: served_versions(spec),
         udp: serving.udp,
-        transfer_max_bytes: serving.transfer_max_bytes,
-    })
+        transfer_max_bytes: 0,
+    };
+    let limited = action::Nfsd {
+        threads: max,
+        threads_min: min,
+        transfer_max_bytes: serving.max_block_bytes.unwrap_or(0),
+        ..plain.clone()
+    };
+    let actions = if limited == plain { vec![plain] } else { vec![plain, limited] };
+    actions.into_iter().map(Action::Nfsd).collect()
 }
 
 /// Returns the versions that the kernel's server should offer; empty keeps the current ones.
@@ -249,7 +262,7 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
         ServerKind::Running => Vec::new(),
         ServerKind::Ganesha => {
             let versions = serving.versions.clone();
-            let threads = serving.threads;
+            let threads = serving.threads.max;
             vec![Action::Ganesha(action::Ganesha { directory, threads, versions })]
         }
         ServerKind::Unfs3 => {

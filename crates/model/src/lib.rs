@@ -58,7 +58,7 @@ pub use systems::action::{
 pub use systems::fact::Fact;
 pub use systems::lab::{
     DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, NfsdIo, Protocol, Raid, ServerKind,
-    Serving, SiteMount, Storage, System, Tuning, TunnelForwards,
+    ServerThreads, Serving, SiteMount, Storage, System, Tuning, TunnelForwards,
 };
 pub use systems::{action, lab, options, system};
 pub use targets::nfs::{

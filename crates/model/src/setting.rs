@@ -33,6 +33,8 @@ pub enum Kind {
     Size,
     /// A whole number.
     Count,
+    /// A number of threads, or two numbers between which a server adapts it.
+    Threads,
     /// A size in KiB.
     Kib,
     /// A share, in whole percent.
@@ -84,6 +86,8 @@ pub enum Value {
     /// A number of bytes, items or percent, or of the unit of time, rate or frequency of
     /// [`Setting::kind`].
     Number(u64),
+    /// Any number between these two, as the server decides from moment to moment.
+    Span { min: u64, max: u64 },
     /// Yes or no.
     Flag(bool),
     /// One of [`Setting::words`].

@@ -46,6 +46,11 @@ pub(crate) fn end(
         result.caveats.extend(about_lost_answers(result, &seen));
         result.telemetry.push(seen);
     }
+    // Servers may also be among the hosts that work.
+    let servers = if lab.is_served() { lab.servers() } else { Vec::new() };
+    let is_server = |seen: &&Telemetry| servers.iter().any(|server| server.name == seen.host);
+    let changed = result.telemetry.iter().filter(is_server).filter_map(changed_threads);
+    result.caveats.extend(changed.collect::<Vec<_>>());
     Ok(())
 }
 
@@ -83,6 +88,28 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
     let source = "/proc/diskstats divided by /proc/net/rpc/nfsd";
     let data = Evidence::shares(share, DISK_SHARE_MIN, source);
     Some(CaveatCode::ServerCached.because(evidence).with_data(data))
+}
+
+/// Raises a caveat if the number of threads of a kernel's NFS server changed, because it is dynamic
+/// or because somebody changed it.
+///
+/// A server that is stopped has no threads; a restart with the same number changes nothing.
+pub fn changed_threads(server: &Telemetry) -> Option<Caveat> {
+    let mut values = server.metric("nfsd.threads")?.values.clone();
+    values.retain(|threads| *threads > 0);
+    let (first, last) = (*values.first()?, *values.last()?);
+    let (least, most) = (*values.iter().min()?, *values.iter().max()?);
+    if least == most {
+        return None;
+    }
+    let source = "th of /proc/net/rpc/nfsd";
+    let evidence = format!(
+        "nfsd on {} had {first} threads at the start of the pass, {last} at its end, and {least} \
+         to {most} meanwhile ({source}, each second)",
+        server.host
+    );
+    let data = Evidence::counts(most, least, "threads", source);
+    Some(CaveatCode::ServerThreadsChanged.because(evidence).with_data(data))
 }
 
 /// Raises a caveat if segments lost by a server explain much of the time that ops took.
@@ -183,6 +210,31 @@ mod tests {
         insta::assert_snapshot!(caveat.evidence);
         let data = caveat.data.unwrap();
         assert!(data.found > 90.0 && data.limit < 5.1, "{data:?}");
+    }
+
+    #[test]
+    fn names_changed_number_of_threads() {
+        let seen = |values: &[u64]| Telemetry {
+            host: "server".to_owned(),
+            times_ns: (0..values.len() as u64).collect(),
+            metrics: vec![Metric {
+                name: "nfsd.threads".to_owned(),
+                kind: MetricKind::Gauge,
+                values: values.to_vec(),
+            }],
+        };
+        let caveat = changed_threads(&seen(&[4, 9, 16, 12])).unwrap();
+        assert_eq!(caveat.code, CaveatCode::ServerThreadsChanged);
+        insta::assert_snapshot!(caveat.evidence, @"nfsd on server had 4 threads at the start of the pass, 12 at its end, and 4 to 16 meanwhile (th of /proc/net/rpc/nfsd, each second)");
+        let data = caveat.data.unwrap();
+        assert_eq!((data.found, data.limit, data.unit.as_str()), (16.0, 4.0, "threads"));
+        assert!(changed_threads(&seen(&[8, 12, 8])).is_some());
+        // Stopped and started again, or not a kernel's server.
+        assert_eq!(changed_threads(&seen(&[8, 0, 0, 8])), None);
+        assert_eq!(changed_threads(&seen(&[8, 8, 8])), None);
+        assert_eq!(changed_threads(&seen(&[0, 0])), None);
+        assert_eq!(changed_threads(&seen(&[])), None);
+        assert_eq!(changed_threads(&server(0, 0)), None);
     }
 
     #[test]

@@ -22,7 +22,7 @@ fn network(threads: u32) -> LabSpec {
     let address = |name: &str| Host { address: Some(name.to_owned()), ..Host::local(name) };
     let mut lab = LabSpec::new(address("s"), address("c"));
     lab.storage.directory = "/data".into();
-    lab.serving.threads = threads;
+    lab.serving.threads.max = threads;
     lab
 }
 
@@ -155,6 +155,20 @@ fn notes_server_that_reads_no_disk() {
             assert_eq!(cached, run == 0 && noted, "run {run}: {codes:?}");
             let hosts: Vec<_> = pass.telemetry.iter().map(|host| host.host.as_str()).collect();
             assert_eq!(hosts, [vec!["s"], vec!["s"], Vec::new()][run]);
+        }
+    }
+}
+
+#[test]
+fn notes_server_whose_threads_change() {
+    for (values, noted) in [(vec![8, 12], true), (vec![8, 8], false)] {
+        let threads = Metric { name: "nfsd.threads".to_owned(), kind: MetricKind::Gauge, values };
+        let seen = Telemetry { metrics: vec![threads], ..seen(0, 0) };
+        let hosts = ScriptedHosts::new(Script { seen, ..Script::default() });
+        let (campaign, _) = hosts.run(&[network(8)]);
+        for pass in &campaign.runs[0].trials[0].passes {
+            let is_raised = |caveat: &Caveat| caveat.code == CaveatCode::ServerThreadsChanged;
+            assert_eq!(pass.caveats.iter().any(is_raised), noted, "{:?}", pass.caveats);
         }
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn own_words(setting: Setting) -> Vec<&'static str> {
 const fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Size => "SIZE",
-        Kind::Count => "N",
+        Kind::Count | Kind::Threads => "N",
         Kind::Kib => "KIB",
         Kind::Percent => "PERCENT",
         Kind::Time | Kind::FineTime | Kind::MicroTime => "TIME",

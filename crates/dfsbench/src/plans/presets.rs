@@ -196,7 +196,7 @@ mod tests {
                     let rows = count(&plan, |run| {
                         is_nfs(run, Workload::Stream, size, version)
                             && run.agents() == clients
-                            && lab(run).serving.threads == 8
+                            && lab(run).serving.threads.max == 8
                     });
                     assert_eq!(rows, 2, "{clients} clients, v{version}, {size} MB, two kernels");
                 }
@@ -205,7 +205,7 @@ mod tests {
                 let rows = count(&plan, |run| {
                     is_nfs(run, Workload::Stream, size, v2)
                         && run.agents() == 2
-                        && lab(run).serving.threads == threads
+                        && lab(run).serving.threads.max == threads
                         && run.target_name == "nfs"
                 });
                 assert_eq!(rows, 1, "{threads} nfsd, {size} MB");

@@ -56,7 +56,8 @@ fn server() -> Vec<String> {
 }
 
 fn nfsd(threads: u32, versions: &[NfsVersion], udp: bool, transfer_max_bytes: u32) -> Action {
-    Action::Nfsd(action::Nfsd { threads, versions: versions.to_vec(), udp, transfer_max_bytes })
+    let versions = versions.to_vec();
+    Action::Nfsd(action::Nfsd { threads, threads_min: 0, versions, udp, transfer_max_bytes })
 }
 
 fn mount(options: &str) -> Action {
@@ -88,7 +89,7 @@ fn loopback(disk: &Path) -> LabSpec {
         ..Storage::default()
     };
     spec.serving.export_options = vec!["async".to_owned(), "no_root_squash".to_owned()];
-    spec.serving.threads = 3;
+    spec.serving.threads.max = 3;
     spec.mounting.nfs.version = NfsVersion::V4_2;
     spec.mounting.read_ahead_kib = Some(512);
     spec

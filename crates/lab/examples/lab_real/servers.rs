@@ -111,6 +111,7 @@ fn names_package_of_missing_server() {
     assert!(error.contains("`unfsd` is not installed") && error.contains("unfs3"), "{error}");
     let action = Action::Nfsd(action::Nfsd {
         threads: 1,
+        threads_min: 0,
         versions: Vec::new(),
         udp: false,
         transfer_max_bytes: 0,

@@ -155,11 +155,6 @@ mod tests {
                 clients: text.into(),
                 options: vec![],
             }),
-            Action::NfsdModes(action::NfsdModes {
-                read: None,
-                write: None,
-                directory: text.into(),
-            }),
         ]
     }
 

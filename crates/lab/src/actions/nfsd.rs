@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use model::EffectiveSettings;
 use model::action::Nfsd;
+use model::units::Size;
 
 use super::rpcbind::Rpcbind;
 use super::{LabAction, Layer, program_undo};
@@ -14,6 +15,7 @@ use crate::actions::findings::Findings;
 use crate::actions::step::Step;
 use crate::commands::{RunAs, Runner, find, packages};
 use crate::error::LabError;
+use crate::facts::kernel_release;
 use crate::host::grace;
 use crate::host::nfsd::{self, Host, MOUNT_PORT, ServerSettings, State, TransportWords, file};
 use crate::undo::Undo;
@@ -27,6 +29,8 @@ pub(crate) struct NfsdFacts {
     /// Options of the installed rpc.nfsd that select transports.
     transport_words: TransportWords,
     rpcbind: Rpcbind,
+    /// Whether kernel and nfsdctl can adapt the number of threads, as far as a running server shows.
+    has_dynamic_threads: bool,
 }
 
 impl LabAction for Nfsd {
@@ -39,11 +43,23 @@ impl LabAction for Nfsd {
 
     fn look(&self) -> Result<NfsdFacts, LabError> {
         let transport_words = TransportWords::find(&Runner::default());
-        Ok(NfsdFacts { host: Host::now(), transport_words, rpcbind: Rpcbind::look() })
+        Ok(NfsdFacts {
+            host: Host::now(),
+            transport_words,
+            rpcbind: Rpcbind::look(),
+            has_dynamic_threads: self.threads_min > 0 && nfsd::read_threads_min().is_some(),
+        })
     }
 
+    /// Limits are set on a server that is running already.
     fn assume(&self) -> NfsdFacts {
-        NfsdFacts::default()
+        if self.threads_min == 0 && self.transfer_max_bytes == 0 {
+            return NfsdFacts::default();
+        }
+        let threads = if self.threads == 0 { nfsd::THREADS } else { self.threads };
+        let state = State { threads, udp: self.udp, ..State::default() };
+        let host = Host { is_mounted: true, state, mountd: true, has_clients: false };
+        NfsdFacts { host, rpcbind: Rpcbind::Runs, ..NfsdFacts::default() }
     }
 
     fn steps(&self, facts: &NfsdFacts) -> Vec<Step> {
@@ -51,8 +67,11 @@ impl LabAction for Nfsd {
         let state = &facts.host.state;
         let mut steps = Vec::new();
         if wanted.is_live_change(state) {
-            if wanted.threads != 0 {
+            if wanted.threads != 0 && wanted.threads_min == 0 && state.threads_min == 0 {
                 steps.push(Step::write(file("threads"), wanted.threads.to_string()));
+            } else if wanted.threads != 0 {
+                let words = nfsd::threads_words(wanted.threads_min, wanted.threads);
+                steps.push(Step::run(words));
             }
             // Another program may have started the server just now.
             steps.push(Step::AwaitGrace);
@@ -77,9 +96,13 @@ impl LabAction for Nfsd {
         let threads = match (wanted.threads, state.threads) {
             (0, 0) => nfsd::THREADS,
             (0, now) => now,
+            _ if wanted.threads_min > 0 => wanted.threads_min,
             (requested, _) => requested,
         };
         steps.push(Step::run(wanted.words(threads, facts.transport_words)));
+        if wanted.threads != 0 && wanted.threads_min != state.threads_min {
+            steps.push(Step::run(nfsd::threads_words(wanted.threads_min, wanted.threads)));
+        }
         // If no client can have state to reclaim, end the grace period instead of measuring it.
         if !facts.host.has_clients {
             for path in grace::ENDS {
@@ -98,6 +121,10 @@ impl LabAction for Nfsd {
                 return Err(packages::missing(program));
             }
         }
+        if self.threads_min > 0 && !facts.has_dynamic_threads {
+            let threads = settings(self).show_threads();
+            return Err(LabError::Unable(lacks_dynamic_threads(&threads, &kernel_release())));
+        }
         // Executed from last to first: the server, then its helpers, then the nfsd file system.
         let mut undo = Vec::new();
         if !facts.host.is_mounted {
@@ -115,7 +142,12 @@ impl LabAction for Nfsd {
     }
 
     fn check(&self, _facts: &NfsdFacts) -> Result<EffectiveSettings, LabError> {
-        let mut found = check_state(&settings(self), &State::now());
+        let state = State::now();
+        if self.transfer_max_bytes > state.transfer_max_bytes {
+            let limits = [self.transfer_max_bytes, state.transfer_max_bytes];
+            return Err(LabError::Unable(lacks_block_size(limits, &kernel_release())));
+        }
+        let mut found = check_state(&settings(self), &state);
         found.facts.extend(facts::kernel_server());
         found.facts.extend(facts::nfsd_modes::facts());
         Ok(found)
@@ -127,13 +159,30 @@ impl LabAction for Nfsd {
 }
 
 fn settings(action: &Nfsd) -> ServerSettings {
-    let Nfsd { threads, versions, udp, transfer_max_bytes } = action;
+    let Nfsd { threads, threads_min, versions, udp, transfer_max_bytes } = action;
     ServerSettings {
         threads: *threads,
+        threads_min: *threads_min,
         versions: versions.clone(),
         udp: *udp,
         transfer_max_bytes: *transfer_max_bytes,
     }
+}
+
+fn lacks_dynamic_threads(threads: &str, kernel: &str) -> String {
+    format!(
+        "nfsd_threads {threads}: dynamic threads are not supported by kernel {kernel} or its \
+         nfsdctl, which shows no min-threads (hint: they take Linux 7.0 or newer, and an nfsdctl \
+         with --min-threads)"
+    )
+}
+
+fn lacks_block_size(limits: [u32; 2], kernel: &str) -> String {
+    let [requested, found] = limits.map(|bytes| Size(u64::from(bytes)));
+    format!(
+        "max_block_size {requested} is not supported by kernel {kernel}, whose server accepts at \
+         most {found}"
+    )
 }
 
 /// Returns the steps that start the helpers.
@@ -155,8 +204,8 @@ fn check_state(wanted: &ServerSettings, state: &State) -> EffectiveSettings {
         ["threads", "versions", "portlist", "max_block_size"]
             .map(|name| file(name).display().to_string());
     let mut findings = Findings::new("server");
-    let threads = state.threads.to_string();
-    let requested = if wanted.threads == 0 { threads.clone() } else { wanted.threads.to_string() };
+    let threads = state.show_threads();
+    let requested = if wanted.threads == 0 { threads.clone() } else { wanted.show_threads() };
     findings.compare("threads of nfsd", &requested, &threads, &threads_file);
     if state.threads == 0 {
         findings.add_difference("threads of nfsd", "some", "0", &threads_file);
@@ -193,14 +242,18 @@ mod tests {
     /// Returns the facts of a running server whose clients may have open files.
     fn running(has_clients: bool) -> NfsdFacts {
         let versions = "-2 +3 +4 +4.1 +4.2".to_owned();
-        let state = State { threads: 4, versions, udp: false, transfer_max_bytes: 65_536 };
+        let state = State { threads: 4, versions, transfer_max_bytes: 65_536, ..State::default() };
         let host = Host { is_mounted: true, state, mountd: true, has_clients };
-        NfsdFacts { host, transport_words: TransportWords::default(), rpcbind: Rpcbind::Runs }
+        NfsdFacts { host, rpcbind: Rpcbind::Runs, ..NfsdFacts::default() }
+    }
+
+    fn plain() -> Nfsd {
+        Nfsd { threads: 0, threads_min: 0, versions: vec![], udp: false, transfer_max_bytes: 0 }
     }
 
     fn shown(threads: u32, versions: &[NfsVersion], udp: bool, max: u32) -> Vec<String> {
         let versions = versions.to_vec();
-        let nfsd = Nfsd { threads, versions, udp, transfer_max_bytes: max };
+        let nfsd = Nfsd { threads, threads_min: 0, versions, udp, transfer_max_bytes: max };
         nfsd.steps(&running(true)).iter().map(ToString::to_string).collect()
     }
 
@@ -221,8 +274,76 @@ mod tests {
     }
 
     #[test]
+    fn limits_dynamic_threads() {
+        let steps = |threads, threads_min, before: u32| {
+            let nfsd = Nfsd { threads, threads_min, ..plain() };
+            let mut facts = running(true);
+            facts.host.state.threads_min = before;
+            nfsd.steps(&facts).first().unwrap().to_string()
+        };
+        assert_eq!(steps(64, 4, 0), "nfsdctl threads --min-threads=4 64");
+        // A fixed number ends what the host had.
+        assert_eq!(steps(8, 0, 2), "nfsdctl threads --min-threads=0 8");
+        assert_eq!(steps(0, 0, 2), WAIT);
+        let dry = |threads, threads_min, transfer_max_bytes| {
+            let nfsd = Nfsd { threads, threads_min, transfer_max_bytes, ..plain() };
+            let steps = nfsd.steps(&nfsd.assume());
+            steps.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(dry(64, 4, 0), ["nfsdctl threads --min-threads=4 64", WAIT]);
+        let restarted = dry(64, 4, 4 << 20);
+        let expected = [
+            "rpc.nfsd 0",
+            "echo 4194304 > /proc/fs/nfsd/max_block_size",
+            "rpc.nfsd --no-udp --tcp 4",
+            "nfsdctl threads --min-threads=4 64",
+        ];
+        assert_eq!(restarted[..4], expected);
+    }
+
+    #[test]
+    fn explains_missing_limits() {
+        let nfsd = Nfsd { threads: 64, threads_min: 4, ..plain() };
+        if find("exportfs").is_some() {
+            let error = nfsd.undo(&running(false), &[]).unwrap_err().to_string();
+            assert_eq!(error, lacks_dynamic_threads("4..64", &kernel_release()));
+        }
+        let texts = [
+            lacks_dynamic_threads("4..64", "6.12.48"),
+            lacks_block_size([4 << 20, 1 << 20], "6.12.48"),
+        ];
+        insta::assert_snapshot!(texts.join("\n"), @"
+        nfsd_threads 4..64: dynamic threads are not supported by kernel 6.12.48 or its nfsdctl, which shows no min-threads (hint: they take Linux 7.0 or newer, and an nfsdctl with --min-threads)
+        max_block_size 4 MiB is not supported by kernel 6.12.48, whose server accepts at most 1 MiB
+        ");
+    }
+
+    #[test]
+    fn compares_limits_of_threads() {
+        let differences = |threads, threads_min, found: u32| {
+            let wanted = settings(&Nfsd { threads, threads_min, ..plain() });
+            let state = State { threads_min: found, ..running(false).host.state };
+            let found = check_state(&wanted, &state).differences;
+            found.into_iter().map(|one| (one.requested, one.found)).collect::<Vec<_>>()
+        };
+        let pair = |one: &str, other: &str| vec![(one.to_owned(), other.to_owned())];
+        assert_eq!(differences(4, 2, 2), []);
+        assert_eq!(differences(4, 0, 0), []);
+        assert_eq!(differences(0, 0, 2), []);
+        // Set while the server was stopped, when it can't be read.
+        assert_eq!(differences(4, 0, 2), pair("4", "2..4"));
+        assert_eq!(differences(4, 2, 0), pair("2..4", "4"));
+    }
+
+    #[test]
     fn leaves_reclaimable_state_alone() {
-        let nfsd = Nfsd { threads: 0, versions: vec![V3], udp: false, transfer_max_bytes: 0 };
+        let nfsd = Nfsd {
+            threads: 0,
+            threads_min: 0,
+            versions: vec![V3],
+            udp: false,
+            transfer_max_bytes: 0,
+        };
         let last = |facts: &NfsdFacts, count: usize| -> Vec<String> {
             let steps = nfsd.steps(facts);
             steps[steps.len() - count..].iter().map(ToString::to_string).collect()

@@ -28,6 +28,14 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
     switch_localio(spec, steps);
     let mounting = &spec.mounting;
     let mut options = mounting.all_options();
+    if let (Some(bytes), None) = (spec.serving.max_block_bytes, mounting.transfer_size_bytes) {
+        // Without them, the mount would negotiate the same sizes, but nothing would compare them.
+        for name in ["rsize", "wsize"] {
+            if !options.iter().any(|option| option.starts_with(name)) {
+                options.push(format!("{name}={bytes}"));
+            }
+        }
+    }
     if let Some((port, mount_port)) = spec.ports() {
         options.push(format!("port={port}"));
         if !is_v4(spec) {

@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn remounts_after_server_change() {
         let mut other = spec(2);
-        other.serving.threads = 16;
+        other.serving.threads.max = 16;
         let server = ["s Nfsd", "s Mount", "s Export"];
         let all = [server.as_slice(), &["s TryPaths", "c1 NfsMount", "c2 NfsMount"]].concat();
         assert_eq!(changes(&spec(2), &other)[0], all);

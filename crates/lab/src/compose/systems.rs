@@ -11,7 +11,7 @@ use model::system::{
 use model::{Action, DataPath, Host, LabSpec, LabStep, SiteMount, System, action};
 
 use super::connection::{connect_nfs, switch_localio};
-use super::{ComposeError, LOOPBACK, address_of, export, nfsd, step};
+use super::{ComposeError, LOOPBACK, address_of, export, kernel_server, step};
 
 /// Fills in a recipe for a run.
 fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError> {
@@ -207,8 +207,9 @@ pub(super) fn connect_system(
     }
     if spec.is_re_exported() {
         let mount = mount_by(recipe, system.usual_way(), &filled, EXPORTED_POINT);
-        let actions = [mount, Some(nfsd(spec)), Some(export(spec, EXPORTED_POINT.into())?)];
-        for action in actions.into_iter().flatten() {
+        let server = kernel_server(spec);
+        let export = export(spec, EXPORTED_POINT.into())?;
+        for action in mount.into_iter().chain(server).chain([export]) {
             steps.push(step(&spec.server, action));
         }
         return connect_nfs(spec, steps);

@@ -198,11 +198,43 @@ fn changes_modes_without_restart() {
 }
 
 #[test]
+fn limits_server_after_its_start() {
+    let mut spec = spec();
+    spec.serving.threads = ServerThreads { min: 0, max: 16 };
+    let nfsd = |spec: &LabSpec| {
+        let mut found = Vec::new();
+        for step in compose(spec).unwrap() {
+            if let Action::Nfsd(action) = step.action {
+                found.push((action.threads_min, action.threads, action.transfer_max_bytes));
+            }
+        }
+        found
+    };
+    assert_eq!(nfsd(&spec), [(0, 16, 0)]);
+    spec.serving.threads.min = 4;
+    assert_eq!(nfsd(&spec), [(0, 4, 0), (4, 16, 0)]);
+    spec.serving.max_block_bytes = Some(64 << 10);
+    assert_eq!(nfsd(&spec), [(0, 4, 0), (4, 16, 64 << 10)]);
+    let options = |spec: &LabSpec| {
+        let steps = compose(spec).unwrap().into_iter();
+        let mut mounts = steps.filter_map(|step| match step.action {
+            Action::NfsMount(mount) => Some(mount.options.join(",")),
+            _ => None,
+        });
+        mounts.next().unwrap()
+    };
+    // The mount should use all of it, which is compared with what it negotiated.
+    assert!(options(&spec).ends_with("rsize=65536,wsize=65536"), "{}", options(&spec));
+    spec.mounting.transfer_size_bytes = Some(4_096);
+    assert!(options(&spec).ends_with("rsize=4096,wsize=4096"), "{}", options(&spec));
+}
+
+#[test]
 fn offers_v2_if_mounted() {
     let versions = |version| {
         let mut spec = spec();
         spec.mounting.nfs.version = version;
-        let Action::Nfsd(nfsd) = nfsd(&spec) else { panic!("no server") };
+        let Action::Nfsd(nfsd) = kernel_server(&spec).remove(0) else { panic!("no server") };
         nfsd.versions
     };
     assert_eq!(versions(NfsVersion::V2), [NfsVersion::V2, NfsVersion::V3]);

@@ -10,7 +10,7 @@ use model::NfsVersion;
 use serde::{Deserialize, Serialize};
 
 use super::grace;
-use crate::commands::{Runner, SOON};
+use crate::commands::{Runner, SOON, find};
 use crate::error::LabError;
 use crate::host::processes;
 use crate::{NFSD_FOLDER, mounts};
@@ -26,8 +26,10 @@ const VERSIONS: [NfsVersion; 5] =
 /// Requested settings of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerSettings {
-    /// Number of threads; 0 keeps the current number.
+    /// Number of threads, or the largest one if it is dynamic; 0 keeps the current number.
     pub threads: u32,
+    /// The smallest number if it is dynamic; 0 if it is fixed.
+    pub threads_min: u32,
     /// Versions to offer; empty keeps the current ones.
     pub versions: Vec<NfsVersion>,
     /// Whether to offer UDP, too.
@@ -39,8 +41,11 @@ pub(crate) struct ServerSettings {
 /// Current state of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
-    /// Number of threads; 0 if it isn't running.
+    /// Number of threads, or the largest one if it is dynamic; 0 if it isn't running.
     pub threads: u32,
+    /// The smallest number if it is dynamic; 0 if it is fixed, or the server isn't running.
+    #[serde(default)]
+    pub threads_min: u32,
     /// Its versions, such as `-2 +3 +4 +4.1`; empty if it has never been started.
     pub versions: String,
     /// Whether it offers UDP.
@@ -94,6 +99,11 @@ impl ServerSettings {
         words
     }
 
+    /// Returns the number of threads as plans write it: `8`, or `4..64` if it is dynamic.
+    pub(crate) fn show_threads(&self) -> String {
+        show_threads(self.threads_min, self.threads)
+    }
+
     /// Returns true if only the number of threads changes.
     pub(crate) fn is_live_change(&self, state: &State) -> bool {
         // The kernel rejects any other change while threads are running.
@@ -111,8 +121,10 @@ impl ServerSettings {
 impl State {
     /// Reads the current state from the kernel.
     pub(crate) fn now() -> Self {
+        let threads = read_file("threads").parse().unwrap_or(0);
         Self {
-            threads: read_file("threads").parse().unwrap_or(0),
+            threads,
+            threads_min: if threads > 0 { read_threads_min().unwrap_or(0) } else { 0 },
             versions: read_file("versions"),
             // One line per socket, such as `udp 2049`.
             udp: read_file("portlist").lines().any(|line| line.starts_with("udp")),
@@ -129,14 +141,20 @@ impl State {
         }
     }
 
+    /// Returns the number of threads as [`ServerSettings::show_threads`] does.
+    pub(crate) fn show_threads(&self) -> String {
+        show_threads(self.threads_min, self.threads)
+    }
+
     fn has_word(&self, word: &str) -> bool {
         self.versions.split_ascii_whitespace().any(|found| found == word)
     }
 
     /// Returns the settings that reproduce this state.
     fn to_settings(&self) -> ServerSettings {
-        let &Self { threads, udp, transfer_max_bytes, .. } = self;
-        ServerSettings { threads, versions: self.offered(), udp, transfer_max_bytes }
+        let &Self { threads, threads_min, udp, transfer_max_bytes, .. } = self;
+        let versions = self.offered();
+        ServerSettings { threads, threads_min, versions, udp, transfer_max_bytes }
     }
 
     fn offered(&self) -> Vec<NfsVersion> {
@@ -199,7 +217,7 @@ pub(crate) fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError
     }
     let wanted = state.to_settings();
     if state.threads > 0 && wanted.is_live_change(&now) {
-        return runner.write(&file("threads"), &state.threads.to_string());
+        return set_threads(runner, &now, state);
     }
     let has_clients = grace::has_clients();
     stop_and_start(runner, &now, state)?;
@@ -237,8 +255,47 @@ fn stop_and_start(runner: &Runner, now: &State, state: &State) -> Result<(), Lab
     if state.threads > 0 {
         let words = state.to_settings().words(state.threads, TransportWords::find(runner));
         runner.run(&words, SOON)?;
+        // The smallest number is kept while the server is stopped, but can't be read then.
+        let started = State::now();
+        if started.threads_min != state.threads_min {
+            set_threads(runner, &started, state)?;
+        }
     }
     Ok(())
+}
+
+/// Sets the number of threads of a running server.
+fn set_threads(runner: &Runner, now: &State, state: &State) -> Result<(), LabError> {
+    if now.threads_min == 0 && state.threads_min == 0 {
+        return runner.write(&file("threads"), &state.threads.to_string());
+    }
+    runner.run(&threads_words(state.threads_min, state.threads), SOON)?;
+    Ok(())
+}
+
+/// Returns the command that sets the limits of a dynamic number of threads, or a fixed number if
+/// `min` is 0. **Source:** nfsdctl(8).
+pub(crate) fn threads_words(min: u32, max: u32) -> Vec<String> {
+    let words = ["nfsdctl".to_owned(), "threads".to_owned(), format!("--min-threads={min}")];
+    words.into_iter().chain([max.to_string()]).collect()
+}
+
+/// Returns the smallest number of threads of a running server, or `None` if its kernel or nfsdctl
+/// only know fixed numbers.
+pub(crate) fn read_threads_min() -> Option<u32> {
+    find("nfsdctl")?;
+    let output = Runner::default().output(&["nfsdctl", "threads"], SOON).ok()?;
+    parse_threads_min(&output.stdout)
+}
+
+/// Parses the line `min-threads: 4`.
+fn parse_threads_min(text: &str) -> Option<u32> {
+    let value = text.lines().find_map(|line| line.trim().strip_prefix("min-threads:"))?;
+    value.trim().parse().ok()
+}
+
+fn show_threads(min: u32, max: u32) -> String {
+    if min == 0 { max.to_string() } else { format!("{min}..{max}") }
 }
 
 /// Returns the path of one of the server's control files.
@@ -257,7 +314,12 @@ mod tests {
     use super::*;
 
     fn state(versions: &str) -> State {
-        State { threads: 4, versions: versions.to_owned(), udp: false, transfer_max_bytes: 65_536 }
+        State {
+            threads: 4,
+            versions: versions.to_owned(),
+            transfer_max_bytes: 65_536,
+            ..State::default()
+        }
     }
 
     #[test]
@@ -270,10 +332,26 @@ mod tests {
     }
 
     #[test]
+    fn parses_limits_of_threads() {
+        // As printed by nfsdctl 3.1.1 with Linux 7.2, and by 2.8.3 with 6.12.
+        let new = "gracetime: 15\nleasetime: 15\nmin-threads: 4\nscope: server\npool-threads: 64\n";
+        assert_eq!(parse_threads_min(new), Some(4));
+        assert_eq!(parse_threads_min(&new.replace("min-threads: 4\n", "")), None);
+        assert_eq!(parse_threads_min(""), None);
+        assert_eq!(threads_words(4, 64).join(" "), "nfsdctl threads --min-threads=4 64");
+        assert_eq!((show_threads(4, 64), show_threads(0, 8)), ("4..64".to_owned(), "8".to_owned()));
+    }
+
+    #[test]
     fn passes_only_removals_to_old_program() {
         let words = |udp, transports| {
-            let settings =
-                ServerSettings { threads: 0, versions: vec![V3], udp, transfer_max_bytes: 0 };
+            let settings = ServerSettings {
+                threads: 0,
+                threads_min: 0,
+                versions: vec![V3],
+                udp,
+                transfer_max_bytes: 0,
+            };
             settings.words(4, transports).join(" ")
         };
         assert_eq!(words(true, TransportWords::LeaveOut), "rpc.nfsd -V 3 -N 4 4");

@@ -242,6 +242,9 @@ codes! {
     ServerCached, "server-cached", Note,
         "The server answered reads from its memory, not from its disk.",
         "Use files larger than the server's memory, or --invalidation server-remount.";
+    ServerThreadsChanged, "server-threads-changed", Note,
+        "The number of the server's threads changed during the pass.",
+        "Give the server a fixed number of threads (nfsd_threads), and leave it while measuring.";
     MayBeServerCached, "may-be-server-cached", Note,
         "Data may have been read from the server's memory, since it was just written there.",
         "Use files larger than the server's memory; declare its size with --server-memory-size.";

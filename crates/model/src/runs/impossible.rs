@@ -38,6 +38,8 @@ pub enum Impossible {
     TransferTooLargeForV2,
     /// A transfer doesn't fit in a datagram.
     TransferTooLargeForUdp,
+    /// A transfer is larger than what the server is set to accept.
+    TransferTooLargeForServer,
     /// Each worker needs a client of its own.
     FewerClientsThanWorkers,
     /// Mapped memory is the page cache, which `O_DIRECT` bypasses.
@@ -66,6 +68,8 @@ pub enum Impossible {
     /// **Source:** unfs3, README: "NFSv3 server"; nfs-ganesha, `Protocols` of
     /// ganesha-export-config(8): 3 and 4.
     VersionOfServer(ServerKind, NfsVersion),
+    /// Only the kernel adapts the number of its threads.
+    DynamicThreadsOfServer(ServerKind),
     /// A client on another host has no certificate to trust.
     TlsOfOwnServer,
     /// Extended attributes are part of v4.2.
@@ -84,6 +88,7 @@ impl fmt::Display for Impossible {
             Self::FileTooLargeForV2 => f.write_str("file too large for v2"),
             Self::TransferTooLargeForV2 => f.write_str("v2 transfers at most 8 KiB at a time"),
             Self::TransferTooLargeForUdp => f.write_str("transfer too large for a UDP datagram"),
+            Self::TransferTooLargeForServer => f.write_str("transfer larger than max_block_size"),
             Self::FewerClientsThanWorkers => f.write_str("fewer clients than workers"),
             Self::MappedDirectly => f.write_str("mapped memory can't bypass the page cache"),
             Self::ZerosVerified => f.write_str("zeros look like unwritten data"),
@@ -102,6 +107,9 @@ impl fmt::Display for Impossible {
             Self::DiskByNfs => f.write_str("data_path disk uses system calls, not NFS"),
             Self::DatagramsInTunnel => f.write_str("a tunnel that forwards ports carries TCP only"),
             Self::VersionOfServer(kind, version) => write!(f, "{kind} does not support v{version}"),
+            Self::DynamicThreadsOfServer(kind) => {
+                write!(f, "{kind} has no dynamic number of threads")
+            }
             Self::TlsOfOwnServer => f.write_str("server_kind dfsbench does not support TLS"),
             Self::XattrsOfVersion(version) => write!(f, "v{version} has no extended attributes"),
         }
@@ -183,6 +191,9 @@ fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
         return Some(Impossible::DatagramsInTunnel);
     }
     let kind = lab.serving.kind;
+    if kind != ServerKind::Knfsd && lab.has_server_kind() && lab.serving.threads.min > 0 {
+        return Some(Impossible::DynamicThreadsOfServer(kind));
+    }
     if kind == ServerKind::Own && nfs.xprtsec == XprtSec::Tls {
         return Some(Impossible::TlsOfOwnServer);
     }
@@ -218,6 +229,10 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
     {
         return Some(Impossible::TransferTooLargeForV2);
     }
+    let max_block = run.lab.as_deref().and_then(|lab| lab.serving.max_block_bytes);
+    if max_block.is_some_and(|max_block| transfer > max_block) {
+        return Some(Impossible::TransferTooLargeForServer);
+    }
     if nfs.proto == Proto::Udp && transfer > UDP_TRANSFER_BYTES_MAX {
         return Some(Impossible::TransferTooLargeForUdp);
     }
@@ -252,6 +267,7 @@ mod tests {
             Impossible::FileTooLargeForV2,
             Impossible::TransferTooLargeForV2,
             Impossible::TransferTooLargeForUdp,
+            Impossible::TransferTooLargeForServer,
             Impossible::FewerClientsThanWorkers,
             Impossible::MappedDirectly,
             Impossible::ZerosVerified,
@@ -264,6 +280,7 @@ mod tests {
             Impossible::DiskByNfs,
             Impossible::DatagramsInTunnel,
             Impossible::VersionOfServer(ServerKind::Unfs3, NfsVersion::V4_0),
+            Impossible::DynamicThreadsOfServer(ServerKind::Ganesha),
             Impossible::TlsOfOwnServer,
             Impossible::XattrsOfVersion(NfsVersion::V4_1),
         ];
@@ -275,6 +292,7 @@ mod tests {
         file too large for v2
         v2 transfers at most 8 KiB at a time
         transfer too large for a UDP datagram
+        transfer larger than max_block_size
         fewer clients than workers
         mapped memory can't bypass the page cache
         zeros look like unwritten data
@@ -287,6 +305,7 @@ mod tests {
         data_path disk uses system calls, not NFS
         a tunnel that forwards ports carries TCP only
         unfs3 does not support v4.0
+        ganesha has no dynamic number of threads
         server_kind dfsbench does not support TLS
         v4.1 has no extended attributes
         ");

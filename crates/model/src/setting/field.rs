@@ -12,7 +12,7 @@ use crate::runs::spec::{Durability, RunSpec};
 use crate::runs::work::{Arrivals, Fill, Sharing};
 use crate::systems::lab::{
     DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, NfsdIo, Raid, ServerKind,
-    TunnelForwards,
+    ServerThreads, TunnelForwards,
 };
 use crate::targets::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
@@ -106,6 +106,25 @@ macro_rules! open_numbers {
 }
 
 open_numbers! { u32 u64 }
+
+/// A fixed number of threads, or the limits of a dynamic one.
+impl Field for ServerThreads {
+    fn value(&self) -> Value {
+        let max = self.max.into();
+        if self.min == 0 { Value::Number(max) } else { Value::Span { min: self.min.into(), max } }
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let (min, max) = match value {
+            Value::Number(number) => (0, number),
+            Value::Span { min, max } => (min, max),
+            _ => return false,
+        };
+        let (Ok(min), Ok(max)) = (u32::try_from(min), u32::try_from(max)) else { return false };
+        *self = Self { max, min };
+        true
+    }
+}
 
 /// A switch that may be left to others.
 impl Field for Option<bool> {

@@ -187,6 +187,7 @@ macro_rules! constructors {
 constructors! {
     size Size "bytes";
     count Count "";
+    threads Threads "threads";
     kib Kib "KiB";
     share Percent "percent";
     time Time "ms";

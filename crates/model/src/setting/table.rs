@@ -134,8 +134,10 @@ settings! {
         .when(is_system);
     /// Options of exports(5), such as async. Only for knfsd.
     ExportOptions => words("export_options", lab!(serving.export_options)).when(is_knfsd);
-    /// Number of server threads; 0 leaves it unchanged. Only for knfsd and ganesha.
-    NfsdThreads => count("nfsd_threads", lab!(serving.threads)).unit("threads")
+    /// Number of server threads; 0 leaves it unchanged. 4..64 lets knfsd start and end threads
+    /// within these limits as its load changes (Linux 7.0 and later); on the command line, 8..64*2
+    /// is a list of fixed numbers. Only for knfsd and ganesha.
+    NfsdThreads => threads("nfsd_threads", lab!(serving.threads))
         .range(0, 4_096, "more threads only wait for each other")
         .when(has_nfsd_threads);
     /// How the kernel's server reads files (Linux 6.18 and later; debugfs). buffered: through the
@@ -146,6 +148,13 @@ settings! {
     /// How the kernel's server writes files, with the words of nfsd_io_read (Linux 6.18 and later;
     /// debugfs). Only for knfsd.
     NfsdIoWrite => word("nfsd_io_write", lab!(serving.io_write), NfsdIo::NAMES).open("unchanged")
+        .when(is_knfsd);
+    /// Largest payload of one READ or WRITE that knfsd accepts, a multiple of 1 KiB; the server is
+    /// restarted with it. Clients use at most 1 MiB of it: Linux up to 7.2, and backend nfs. Only
+    /// for knfsd.
+    // Linux, fs/nfsd/nfsctl.c: write_maxblksize; NFSSVC_MAXBLKSIZE.
+    MaxBlockSize => size("max_block_size", lab!(serving.max_block_bytes))
+        .range(KIB, 4 * MIB, "the kernel's server has the same limits").open("unchanged")
         .when(is_knfsd);
     /// What the tunnel carries. ports: TCP connections to the server's ports (ssh -L). packets:
     /// everything, through a tun device on both hosts (ssh -w); needs root on both, and

@@ -159,8 +159,12 @@ pub struct Export {
 /// Starts the kernel's NFS server, or reconfigures the running one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Nfsd {
-    /// Number of threads; 0 keeps the current number, or starts 8.
+    /// Number of threads, or the largest one if it is dynamic; 0 keeps the current number, or
+    /// starts 8.
     pub threads: u32,
+    /// The smallest number of threads if it is dynamic; 0 if it is fixed.
+    #[serde(default)]
+    pub threads_min: u32,
     /// NFS versions to offer; empty for all supported ones.
     pub versions: Vec<NfsVersion>,
     /// Also offer UDP.

@@ -165,21 +165,35 @@ fn numbered(first: &str, count: usize) -> Vec<PathBuf> {
     names
 }
 
+/// Number of a server's threads: fixed, or dynamic within limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ServerThreads {
+    /// The number, or the largest one if it is dynamic; 0 keeps the current number.
+    #[serde(rename = "threads")]
+    pub max: u32,
+    /// The smallest number if it is dynamic; 0 if it is fixed.
+    #[serde(rename = "threads_min", default)]
+    pub min: u32,
+}
+
 /// How files are served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Serving {
     /// The server program.
     pub kind: ServerKind,
-    /// Number of threads; 0 keeps the current number.
-    pub threads: u32,
+    /// Number of threads.
+    #[serde(flatten)]
+    pub threads: ServerThreads,
     /// NFS versions to offer; empty for all supported ones.
     pub versions: Vec<NfsVersion>,
     /// Also offer UDP.
     pub udp: bool,
     /// Options of the export, such as `async` or `no_root_squash`.
     pub export_options: Vec<String>,
-    /// Maximum transfer size in bytes; 0 keeps the current one.
-    pub transfer_max_bytes: u32,
+    /// Largest payload of a READ or WRITE that the kernel's server accepts, in bytes; `None` keeps
+    /// the host's setting.
+    #[serde(default)]
+    pub max_block_bytes: Option<u32>,
     /// How the kernel's server reads files; `None` keeps the host's setting.
     #[serde(default)]
     pub io_read: Option<NfsdIo>,
@@ -193,11 +207,11 @@ impl Default for Serving {
     fn default() -> Self {
         Self {
             kind: ServerKind::Knfsd,
-            threads: 0,
+            threads: ServerThreads::default(),
             versions: Vec::new(),
             udp: false,
             export_options: Vec::new(),
-            transfer_max_bytes: 0,
+            max_block_bytes: None,
             io_read: None,
             io_write: None,
         }

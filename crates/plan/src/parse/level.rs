@@ -24,6 +24,9 @@ pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
     if setting.open() == Some(text) {
         return Ok(Value::Open);
     }
+    if setting.kind() == Kind::Threads && text.contains("..") {
+        return read_span(setting, text);
+    }
     if let Some(number) = read_number(setting, text)? {
         return check(setting, Value::Number(number), text);
     }
@@ -57,7 +60,7 @@ fn read_number(setting: Setting, text: &str) -> Result<Option<u64>, Fault> {
         // The skew is stored in hundredths; with a decimal point it is the exponent itself.
         Kind::Percent if setting == Setting::Skew && text.contains('.') => read_hundredths(text)?,
         Kind::Percent => read_integer(text.trim_end_matches('%').trim_end())?,
-        Kind::Count | Kind::Kib => read_integer(text)?,
+        Kind::Count | Kind::Kib | Kind::Threads => read_integer(text)?,
         Kind::Time => read_time(text, 1_000_000, "milliseconds")?,
         Kind::FineTime => parse_time_ns(text)?,
         Kind::MicroTime => read_time(text, 1_000, "microseconds")?,
@@ -69,7 +72,8 @@ fn read_number(setting: Setting, text: &str) -> Result<Option<u64>, Fault> {
 
 /// Parses one level or a range of numbers: `1..8`, `1..64*2`, `0..100+25`.
 pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fault> {
-    let Some((first_text, rest)) = text.split_once("..") else {
+    let is_span = setting.kind() == Kind::Threads && !text.contains(['*', '+']);
+    let Some((first_text, rest)) = text.split_once("..").filter(|_| !is_span) else {
         return match describe_dashes(setting, text) {
             Some(fault) => Err(fault),
             None => Ok(vec![read(setting, text)?]),
@@ -99,6 +103,28 @@ pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fa
     Ok(levels)
 }
 
+/// Parses the limits of a dynamic number: `4..64`.
+fn read_span(setting: Setting, text: &str) -> Result<Value, Fault> {
+    let (first, last) = text.split_once("..").unwrap_or((text, ""));
+    if first.trim().is_empty() || last.trim().is_empty() {
+        return Err(
+            Fault::new(format!("`{text}` has only one limit")).hint("write both, such as `4..64`")
+        );
+    }
+    let min = read_integer(first.trim())?;
+    let max = read_integer(last.trim())?;
+    check(setting, Value::Number(max), text)?;
+    if max < min {
+        return Err(Fault::new(format!("`{text}` falls"))
+            .hint("the smallest number comes first, such as `4..64`"));
+    }
+    if min == 0 || min == max {
+        let hint = format!("at least `1..`, or the fixed number `{max}`");
+        return Err(Fault::new(format!("`{text}` does not limit a dynamic number")).hint(hint));
+    }
+    Ok(Value::Span { min, max })
+}
+
 /// Refuses `1-4`, which may mean a range or just its two ends.
 fn describe_dashes(setting: Setting, text: &str) -> Option<Fault> {
     let (first, last) = text.split_once('-')?;
@@ -106,7 +132,7 @@ fn describe_dashes(setting: Setting, text: &str) -> Option<Fault> {
         read_number(setting, end.trim()).ok()??;
     }
     let step = match setting.kind() {
-        Kind::Count | Kind::Kib | Kind::Percent => "",
+        Kind::Count | Kind::Kib | Kind::Percent | Kind::Threads => "",
         _ => "*2",
     };
     let hint = format!("a range is `{first}..{last}{step}`, a list `{first},{last}`");
@@ -202,6 +228,7 @@ pub(crate) fn write(setting: Setting, value: &Value) -> String {
             Kind::Frequency => text::quoted(&text::frequency(*number)),
             _ => number.to_string(),
         },
+        Value::Span { min, max } => text::quoted(&format!("{min}..{max}")),
         Value::Flag(yes) => yes.to_string(),
         Value::Word(word) => text::quoted(word),
         Value::Passes(passes) => text::quoted(&text::passes(passes)),

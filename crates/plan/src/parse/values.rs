@@ -111,7 +111,7 @@ fn read_level(setting: Setting, item: &Field<'_>) -> Result<Located<Value>, Plan
     let kind = setting.kind();
     let is_number = matches!(kind, Kind::Count | Kind::Kib | Kind::Percent);
     let by_text = !is_number && kind != Kind::Flag;
-    let by_number = is_number || kind == Kind::Size;
+    let by_number = is_number || matches!(kind, Kind::Size | Kind::Threads);
     let read = match (item.as_text(), item.as_number(), item.as_flag()) {
         (Some(text), _, _) if by_text || setting.open() == Some(text) => level::read(setting, text),
         (_, Some(number), _) if by_number => {
@@ -134,6 +134,7 @@ fn wrong_level_type(setting: Setting, item: &Field<'_>) -> PlanError {
     let (wanted, example) = match setting.kind() {
         Kind::Size => ("a size", "\"64KiB\""),
         Kind::Count | Kind::Kib => ("an integer", "4"),
+        Kind::Threads => ("an integer, or a text with two", "\"4..64\""),
         Kind::Percent => ("an integer", "70"),
         Kind::Time | Kind::FineTime | Kind::MicroTime => ("a time", "\"500ms\""),
         Kind::BitRate => ("the rate of a link", "\"100mbit\""),

@@ -99,6 +99,10 @@ pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Opt
         Impossible::TransferTooLargeForUdp => {
             (&[Setting::TransferSize, Setting::Proto], "transfer_size 32KiB, or proto tcp")
         }
+        Impossible::TransferTooLargeForServer => (
+            &[Setting::TransferSize, Setting::MaxBlockSize],
+            "a smaller transfer_size, or a larger max_block_size",
+        ),
         Impossible::MappedDirectly => {
             (&[Setting::Mmap, Setting::Direct], "mmap false, or direct false")
         }
@@ -134,6 +138,10 @@ pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Opt
         Impossible::VersionOfServer(..) => {
             (&[Setting::NfsVers, Setting::ServerKind], "nfsvers 3, or server_kind knfsd")
         }
+        Impossible::DynamicThreadsOfServer(_) => (
+            &[Setting::NfsdThreads, Setting::ServerKind],
+            "a fixed number of nfsd_threads, or server_kind knfsd",
+        ),
         Impossible::TlsOfOwnServer => {
             (&[Setting::XprtSec, Setting::ServerKind], "xprtsec none, or server_kind knfsd")
         }

@@ -109,7 +109,8 @@ fn every_setting_of_hosts_reads_back() {
          format_options = \"-d su=64k\"\nfs_mount_options = \"noatime,nodiratime\"\n\
          server_ram = \"1GiB\"\nclient_ram = \"2GiB\"\n\
          server_kind = [\"knfsd\", \"ganesha\"]\nexport_options = [\"\", \"async,no_wdelay\"]\n\
-         nfsd_threads = 64\n\
+         nfsd_threads = \"4..64\"\nmax_block_size = \"64KiB\"\n\
+         nfsd_io_read = \"direct\"\nnfsd_io_write = \"dontcache\"\n\
          tunnel_forwards = [\"packets\", \"ports\"]\n\
          tunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
@@ -292,12 +293,33 @@ fn flags_of_hosts_are_levels_too() {
     let wanted: Vec<_> = plan
         .runs
         .iter()
-        .map(|run| (lab(run).serving.threads, lab(run).mounting.options.join(",")))
+        .map(|run| (lab(run).serving.threads.max, lab(run).mounting.options.join(",")))
         .collect();
     let both = "noac,nocto".to_owned();
     let none = String::new();
     let expected = [(8, both.clone()), (8, none.clone()), (64, both), (64, none)];
     assert_eq!(wanted, expected);
+}
+
+#[test]
+fn reads_dynamic_numbers_of_threads() {
+    let levels = |texts: &[&str]| {
+        let mut raw = RawPlan::parse(&text("", ""), "p.toml").unwrap();
+        raw.apply(&Overrides::default().with(Setting::NfsdThreads, texts)).unwrap();
+        let plan = Plan::resolve(&raw, &around()).unwrap();
+        reads_back(&plan);
+        let threads = plan.runs.iter().map(|run| lab(run).serving.threads);
+        threads.map(|threads| (threads.min, threads.max)).collect::<Vec<_>>()
+    };
+    assert_eq!(levels(&["4..64"]), [(4, 64)]);
+    assert_eq!(levels(&["8", "1..2"]), [(0, 8), (1, 2)]);
+    // With a step it is a list of fixed numbers, as for any other number.
+    assert_eq!(levels(&["8..32*2"]), [(0, 8), (0, 16), (0, 32)]);
+    let plan = on_hosts("", "server_kind = [\"knfsd\", \"ganesha\"]\nnfsd_threads = \"4..64\"\n");
+    let possible: Vec<_> = plan.runs.iter().map(|run| run.impossible().is_none()).collect();
+    assert_eq!(possible, [true, false]);
+    let shown = plan.runs[0].settings();
+    assert!(shown.contains(&("nfsd_threads", "4..64".to_owned())), "{shown:?}");
 }
 
 #[test]

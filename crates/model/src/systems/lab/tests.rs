@@ -49,7 +49,7 @@ fn finds_first_differing_layer() {
     let mut other = one.clone();
     other.invalidation = Invalidation::Remount;
     assert!(one.agrees(&other, LabSpec::LAYERS));
-    other.serving.threads = 4;
+    other.serving.threads.max = 4;
     assert!(one.agrees(&other, 2) && !one.agrees(&other, 3));
     other = one.clone();
     other.more_clients = vec![Host::local("d")];

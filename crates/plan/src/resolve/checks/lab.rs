@@ -6,6 +6,7 @@
 use model::options::{check_mount_options, check_quotable_path, parse_mkfs_options};
 use model::setting::Setting;
 use model::system::Restart;
+use model::units::Size;
 use model::{
     BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Raid, RunSpec, ServerKind,
 };
@@ -137,6 +138,14 @@ fn server_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
             let hint = "backend posix or uring, or spread alone";
             return Some(Problem::new(&[Setting::ServerKind], what, hint));
         }
+    }
+    // Linux, fs/nfsd/nfsctl.c, write_maxblksize: the rest is cut off.
+    if let Some(bytes) = lab.serving.max_block_bytes
+        && !bytes.is_multiple_of(1 << 10)
+    {
+        let what = format!("{bytes} B is not a multiple of 1 KiB");
+        let hint = format!("the kernel would use {}", Size(u64::from(bytes >> 10 << 10)));
+        return Some(Problem::new(&[Setting::MaxBlockSize], what, &hint));
     }
     if run.backend == BackendKind::Tcp && kind != ServerKind::Own {
         let what = format!("{kind} does not answer TCP without RPC");
