@@ -167,8 +167,9 @@ fn notes_server_whose_threads_change() {
         let hosts = ScriptedHosts::new(Script { seen, ..Script::default() });
         let (campaign, _) = hosts.run(&[network(8)]);
         for pass in &campaign.runs[0].trials[0].passes {
-            let is_raised = |caveat: &Caveat| caveat.code == CaveatCode::ServerThreadsChanged;
-            assert_eq!(pass.caveats.iter().any(is_raised), noted, "{:?}", pass.caveats);
+            let codes: Vec<_> = pass.caveats.iter().map(|caveat| caveat.code).collect();
+            let raised = codes.contains(&CaveatCode::ServerThreadsChanged);
+            assert_eq!(raised, noted, "{codes:?}");
         }
     }
 }
