@@ -242,6 +242,11 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
             let result = PassResult { telemetry, ..result(Pass::Write, OpKind::Write, 1) };
             data_of(code, caveats::about_mount(&result, Some(&mount("nfs4")), None))
         }
+        CaveatCode::Delegated => {
+            let telemetry = vec![counters(&[("nfs./srv.OPEN.ops", 10)])];
+            let result = PassResult { telemetry, ..result(Pass::ReadFiles, OpKind::ReadFile, 100) };
+            data_of(code, caveats::about_delegations(&local(), &result, Some(&mount("nfs4"))))
+        }
         CaveatCode::Retransmits => {
             let recovered = RecoveryWork { retransmissions: 2, ..RecoveryWork::default() };
             data_of(code, caveats::about_recovery(&recovered))

@@ -2,7 +2,7 @@
 //! Pure: no host is contacted.
 //!
 //! The order is: tuning, devices, file system, kernel server, mount, export, path test, tunnel,
-//! LOCALIO, client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
+//! features of client and server, client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
 //! [`redo_from`]. That is why the kernel server starts before file systems are mounted, except for
 //! tmpfs, which would lose its files.
 
@@ -15,6 +15,7 @@ mod tuning;
 
 use std::path::PathBuf;
 
+use model::action::SwitchName;
 use model::lab::tunnel_client;
 use model::soak::FaultKind;
 use model::system::RecipeError;
@@ -95,6 +96,7 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mounts = storage::mount_all(spec, devices);
     let has_nfsd = spec.has_server_kind() && spec.serving.kind == ServerKind::Knfsd;
     let nfsd = if has_nfsd { Some(nfsd(spec)) } else { None };
+    actions.extend(server_switches(spec));
     // Restarting the server also redoes every step after it. File systems on devices should be
     // remounted in that case, but tmpfs would lose its files, so mount it before the server starts.
     if spec.storage.file_system == FileSystem::Tmpfs {
@@ -197,6 +199,19 @@ pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> 
         other => return Err(format!("{other} is not possible on {}", server.name)),
     };
     Ok(step(server, action))
+}
+
+/// Returns the actions that turn features of the kernel's server on or off, if requested. They come
+/// before the server, because what it has granted to clients stays until it is restarted.
+fn server_switches(spec: &LabSpec) -> impl Iterator<Item = Action> {
+    let serving = &spec.serving;
+    let switches = [
+        (SwitchName::ServerDelegations, serving.delegations),
+        (SwitchName::DelegatedTimestamps, serving.delegated_timestamps),
+    ];
+    switches.into_iter().filter_map(|(switch, requested)| {
+        requested.map(|is_on| Action::KernelSwitch(action::KernelSwitch { switch, is_on }))
+    })
 }
 
 fn nfsd(spec: &LabSpec) -> Action {

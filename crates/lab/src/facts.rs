@@ -5,6 +5,7 @@
 
 pub mod disks;
 mod hardware;
+pub(crate) mod kernel_switch;
 pub mod localio;
 pub mod loops;
 pub mod memory;
@@ -74,6 +75,11 @@ fn read_fact(name: &str, path: &str) -> Option<Fact> {
 fn kernel() -> Option<Fact> {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(Fact::new("host", "kernel", format!("Linux {}", text.trim()), "uname(2)"))
+}
+
+/// Returns the release of the running kernel, such as `6.12.48-amd64`; empty if unknown.
+pub(crate) fn kernel_release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// Describes the kernel's own server, whose version is that of the kernel.

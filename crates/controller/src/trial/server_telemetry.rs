@@ -9,6 +9,7 @@ use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, FileSystem, HeldOps, LabSpec, PassResult, Telemetry};
 
 use crate::hosts::Hosts;
+use crate::trial::delegations::about_names;
 
 /// Minimum share of the bytes served that must have been read from disk. Below it, memory served
 /// some.
@@ -46,6 +47,7 @@ pub(crate) fn end(
         result.caveats.extend(about_lost_answers(result, &seen));
         result.telemetry.push(seen);
     }
+    result.caveats.extend(about_names(lab, result));
     Ok(())
 }
 

@@ -117,6 +117,7 @@ impl LabAction for Nfsd {
     fn check(&self, _facts: &NfsdFacts) -> Result<EffectiveSettings, LabError> {
         let mut found = check_state(&settings(self), &State::now());
         found.facts.extend(facts::kernel_server());
+        found.facts.extend(facts::kernel_switch::facts_of_server());
         Ok(found)
     }
 

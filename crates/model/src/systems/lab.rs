@@ -168,6 +168,12 @@ pub struct Serving {
     pub export_options: Vec<String>,
     /// Maximum transfer size in bytes; 0 keeps the current one.
     pub transfer_max_bytes: u32,
+    /// Whether the kernel's server grants delegations; `None` keeps the host's setting.
+    #[serde(default)]
+    pub delegations: Option<bool>,
+    /// Whether clients may keep timestamps of delegated files; `None` keeps the host's setting.
+    #[serde(default)]
+    pub delegated_timestamps: Option<bool>,
 }
 
 impl Default for Serving {
@@ -180,6 +186,8 @@ impl Default for Serving {
             udp: false,
             export_options: Vec::new(),
             transfer_max_bytes: 0,
+            delegations: None,
+            delegated_timestamps: None,
         }
     }
 }
@@ -200,6 +208,10 @@ pub struct Mounting {
     /// keeps the host's setting.
     #[serde(default)]
     pub localio: Option<bool>,
+    /// Whether the kernel's client asks for delegations of directories; `None` keeps the host's
+    /// setting.
+    #[serde(default)]
+    pub directory_delegations: Option<bool>,
 }
 
 impl Mounting {
