@@ -15,6 +15,7 @@ use checks::ours::find_evidence;
 use checks::proc::{self, Background};
 use checks::repo::{self, Profile};
 use checks::vm::lab::Lab;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -73,12 +74,16 @@ impl Campaign {
         let folder = TempDir::new()?;
         let config = lab.ssh_config().display().to_string();
         fs::write(folder.path().join("plan.toml"), plan.replace("CONFIG", &config))?;
+        // The same program as on the machines, so that it isn't copied there again.
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(folder.path().join("dfsbench"));
+        proc::run_command(strip.arg(repo::dfsbench_path(Profile::Debug)))?;
         Ok(Self { folder })
     }
 
     /// Returns a command of our program that uses the campaign's results.
     pub(super) fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(repo::dfsbench_path(Profile::Debug));
+        let mut command = Command::new(self.folder.path().join("dfsbench"));
         command.env("NO_COLOR", "1").current_dir(self.folder.path()).args(words);
         command.args(["--results", "results.db"]);
         command
@@ -285,10 +290,13 @@ fn kill_and_clean() -> Result<()> {
         lab.ssh("server", &server).is_ok() && lab.ssh("client1", &client).is_ok()
     };
     wait_until(PATIENCE, "a mount without delegations", is_off)?;
-    running.kill();
+    // A controller that notices the end of an agent makes the other one restore its host.
+    let controller = i32::try_from(running.id()).ok().and_then(Pid::from_raw);
+    kill_process(controller.context("no process")?, Signal::STOP)?;
     for host in ["client1", "server"] {
         lab.kill_agents(host)?;
     }
+    running.kill();
     ensure!(is_off(), "nothing was left to restore");
     let cleaned = [lab.ssh("client1", "dfsbench clean")?, lab.ssh("server", "dfsbench clean")?];
     println!("{cleaned:?}");

@@ -170,6 +170,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::Errors
         | CaveatCode::Cached
         | CaveatCode::Localio
+        | CaveatCode::Delegated
         | CaveatCode::Retransmits
         | CaveatCode::Recovered
         | CaveatCode::ServerBusy

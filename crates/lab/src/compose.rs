@@ -1,10 +1,10 @@
 //! Turns the state a run wants into the actions that establish it, in order of their dependencies.
 //! Pure: no host is contacted.
 //!
-//! The order is: tuning, devices, file system, kernel server, mount, export, path test, tunnel,
-//! features of client and server, client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
-//! [`redo_from`]. That is why the kernel server starts before file systems are mounted, except for
-//! tmpfs, which would lose its files.
+//! The order is: tuning, devices, file system, server features, kernel server, mount, export, path
+//! test, tunnel, client features, client mount, read-ahead. An invalidation undoes and redoes the
+//! end of this list, see [`redo_from`]. That is why the kernel server starts before file systems are
+//! mounted, except for tmpfs, which would lose its files.
 
 mod connection;
 mod power_loss;

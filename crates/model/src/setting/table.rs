@@ -362,8 +362,8 @@ settings! {
     UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_our_udp)
         .of_targets().always_shown();
     /// Use read delegations: OPEN requests one, and a delegated file is opened again without a call
-    /// until the server recalls it, as kernels do. All are returned after each pass. Only for nfs
-    /// with v4.1 and later.
+    /// until the server recalls it, as kernels do. All are returned after each pass. Whether the
+    /// kernel's server grants any is `server_delegations`. Only for nfs with v4.1 and later.
     // RFC 8881, section 10.4.
     Delegations => flag("delegations", nfs!(delegations)).when(has_our_sessions);
     /// Delegations that the server grants (sysctl fs.leases-enable): with false, clients must ask
