@@ -3,8 +3,8 @@
 //!
 //! The order is: tuning, devices, file system, server features, kernel server, mount, export, path
 //! test, tunnel, client features, client mount, read-ahead. An invalidation undoes and redoes the
-//! end of this list, see [`redo_from`]. That is why the kernel server starts before file systems are
-//! mounted, except for tmpfs, which would lose its files.
+//! end of this list, see [`redo_from`]. That is why the kernel server starts before file systems
+//! are mounted, except for tmpfs, which would lose its files.
 
 mod connection;
 mod power_loss;

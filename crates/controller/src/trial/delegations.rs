@@ -3,7 +3,8 @@
 
 use model::{Caveat, CaveatCode, Evidence, LabSpec, OpKind, PassResult};
 
-/// Minimum share of ops that must have reached the server as calls. Below it, clients answered some.
+/// Minimum share of ops that must have reached the server as calls. Below it, clients answered
+/// some.
 const CALLS_SHARE_MIN: f64 = 0.9;
 
 /// Procedures that request names and attributes from a server.

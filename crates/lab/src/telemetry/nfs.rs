@@ -22,7 +22,9 @@ use crate::mounts::mountstats;
 
 const NS_PER_MS: u64 = 1_000_000;
 const NFSD: &str = "/proc/net/rpc/nfsd";
-/// Folder with a folder for each client of v4. **Source:** fs/nfsd/nfs4state.c (`client_states_fops`).
+/// Folder with a folder for each client of v4.
+///
+/// **Source:** fs/nfsd/nfs4state.c (`client_states_fops`).
 const CLIENTS: &str = "/proc/fs/nfsd/clients";
 
 pub(super) fn read(readings: &mut Readings) {
