@@ -4,6 +4,8 @@
 //! The image takes minutes to make, so only `cargo xtask real vm_forky` runs this.
 #![allow(clippy::print_stdout, reason = "tests print their tables")]
 
+mod delegation_settings;
+mod kernel_features;
 mod server_settings;
 
 use anyhow::{Result, ensure};

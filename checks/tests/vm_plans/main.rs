@@ -25,6 +25,7 @@ checks! {
     plan_reports_caches_unless_remounted: 900 s, run_plan(Plans::cached);
     plan_fails_with_ineffective_mount_option: 900 s, run_plan(Plans::effective);
     plan_reports_kernel_without_localio: 600 s, run_plan(Plans::without_localio);
+    plan_reports_undelegated_directories: 600 s, run_plan(Plans::without_directory_delegations);
     plan_of_two_clients_together: 900 s, run_plan(Plans::scaling);
     plan_varies_kernel_of_client: 900 s, run_plan(Plans::kernels);
     plan_of_ladder_has_every_layer: 900 s, run_plan(questions::ladder);

@@ -284,15 +284,26 @@ impl<'a> Plans<'a> {
         self.await_restored()
     }
 
-    /// Debian's kernels have no LOCALIO: turning it on is a row with the reason, and there is
-    /// nothing to turn off.
+    /// Debian's kernels have no LOCALIO.
     pub fn without_localio(&self) -> Result<()> {
         let flags = ["--data-path", "loopback", "--nfsvers", "4.2", "--localio", "true,false"];
-        let (_, json) = self.result(DATA_PATHS, &flags)?;
+        self.without_support(&flags, "LOCALIO is not supported by kernel 6.12.")
+    }
+
+    /// Clients ask for delegations of directories since 6.19.
+    pub fn without_directory_delegations(&self) -> Result<()> {
+        let flags = ["--data-path", "network", "--nfsvers", "4.2", "--localio", "unchanged"];
+        let flags = [&flags[..], &["--directory-delegations", "true,false"]].concat();
+        self.without_support(&flags, "directory_delegations is not supported by kernel 6.12.")
+    }
+
+    /// What a kernel lacks is a row with the reason if it is turned on, and nothing to turn off.
+    fn without_support(&self, flags: &[&str], expected: &str) -> Result<()> {
+        let (_, json) = self.result(DATA_PATHS, flags)?;
         let [on, off] = [0, 1].map(|run| &json["runs"][run]["trials"][0]);
         let reason = on.to_string();
         ensure!(on["state"].to_string().contains("failed"), "{reason}");
-        ensure!(reason.contains("LOCALIO is not supported by kernel 6.12."), "{reason}");
+        ensure!(reason.contains(expected), "{reason}");
         ensure!(off["state"].to_string().contains("done"), "{}", off["state"]);
         ensure!(off["facts"].to_string().contains("not in this kernel"), "{}", off["facts"]);
         self.await_restored()

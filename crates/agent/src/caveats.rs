@@ -3,6 +3,7 @@
 //! Caveats that need several trials (too few trials, wide interval, outliers) are raised by
 //! `stats`.
 
+mod delegations;
 mod interference;
 mod load;
 mod local_server;
@@ -27,6 +28,7 @@ use model::{
 use crate::accounting;
 use crate::processor_use::ProcessorUse;
 
+pub use delegations::about_delegations;
 pub use interference::interference;
 pub use load::{about_data, about_load};
 pub use local_server::find_server;

@@ -5,6 +5,7 @@
 //! process, and results that cannot be stored.
 
 mod agent_group;
+pub mod delegations;
 pub(crate) mod faults;
 mod merge;
 mod one_directory;

@@ -170,6 +170,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::Errors
         | CaveatCode::Cached
         | CaveatCode::Localio
+        | CaveatCode::Delegated
         | CaveatCode::Retransmits
         | CaveatCode::Recovered
         | CaveatCode::ServerBusy
@@ -242,6 +243,11 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
             let telemetry = vec![counters(&[("nfs./srv.server_write_bytes", 1_000)])];
             let result = PassResult { telemetry, ..result(Pass::Write, OpKind::Write, 1) };
             data_of(code, caveats::about_mount(&result, Some(&mount("nfs4")), None))
+        }
+        CaveatCode::Delegated => {
+            let telemetry = vec![counters(&[("nfs./srv.OPEN.ops", 10)])];
+            let result = PassResult { telemetry, ..result(Pass::ReadFiles, OpKind::ReadFile, 100) };
+            data_of(code, caveats::about_delegations(&local(), &result, Some(&mount("nfs4"))))
         }
         CaveatCode::Retransmits => {
             let recovered = RecoveryWork { retransmissions: 2, ..RecoveryWork::default() };

@@ -24,6 +24,7 @@ mod fill;
 mod findings;
 mod format;
 mod ganesha;
+mod kernel_switch;
 mod localio;
 mod loop_file;
 mod mount;

@@ -1,10 +1,10 @@
 //! Turns the state a run wants into the actions that establish it, in order of their dependencies.
 //! Pure: no host is contacted.
 //!
-//! The order is: tuning, devices, file system, kernel server, mount, export, modes of the server, path
-//! test, tunnel, LOCALIO, client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
-//! [`redo_from`]. That is why the kernel server starts before file systems are mounted, except for
-//! tmpfs, which would lose its files.
+//! The order is: tuning, devices, file system, server features, kernel server, mount, export, modes
+//! of the server, path test, tunnel, client features, client mount, read-ahead. An invalidation
+//! undoes and redoes the end of this list, see [`redo_from`]. That is why the kernel server starts
+//! before file systems are mounted, except for tmpfs, which would lose its files.
 
 mod connection;
 mod power_loss;
@@ -15,6 +15,7 @@ mod tuning;
 
 use std::path::PathBuf;
 
+use model::action::SwitchName;
 use model::lab::tunnel_client;
 use model::soak::FaultKind;
 use model::system::RecipeError;
@@ -95,6 +96,7 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     let mounts = storage::mount_all(spec, devices);
     let has_nfsd = spec.has_server_kind() && spec.serving.kind == ServerKind::Knfsd;
     let nfsd = if has_nfsd { kernel_server(spec) } else { Vec::new() };
+    actions.extend(server_switches(spec));
     // Restarting the server also redoes every step after it. File systems on devices should be
     // remounted in that case, but tmpfs would lose its files, so mount it before the server starts.
     if spec.storage.file_system == FileSystem::Tmpfs {
@@ -207,6 +209,19 @@ fn nfsd_modes(spec: &LabSpec) -> Option<Action> {
     }
     let directory = spec.storage.place().to_owned();
     Some(Action::NfsdModes(action::NfsdModes { read, write, directory }))
+}
+
+/// Returns the actions that turn features of the kernel's server on or off, if requested. They come
+/// before the server, because what it has granted to clients stays until it is restarted.
+fn server_switches(spec: &LabSpec) -> impl Iterator<Item = Action> {
+    let serving = &spec.serving;
+    let switches = [
+        (SwitchName::ServerDelegations, serving.delegations),
+        (SwitchName::DelegatedTimestamps, serving.delegated_timestamps),
+    ];
+    switches.into_iter().filter_map(|(switch, requested)| {
+        requested.map(|is_on| Action::KernelSwitch(action::KernelSwitch { switch, is_on }))
+    })
 }
 
 /// Returns the actions that start the kernel's server or change the running one. Its limits can only

@@ -5,6 +5,7 @@
 
 pub mod disks;
 mod hardware;
+pub(crate) mod kernel_switch;
 pub mod localio;
 pub mod loops;
 pub mod memory;

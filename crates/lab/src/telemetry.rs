@@ -104,7 +104,12 @@ impl Watch {
     pub fn stop(self, host: &str) -> Telemetry {
         drop(self.stop);
         match self.thread.join() {
-            Ok(record) => record.into_telemetry(host),
+            Ok(record) => {
+                let mut telemetry = record.into_telemetry(host);
+                let readings = telemetry.times_ns.len();
+                telemetry.metrics.extend(nfs::read_delegations(readings));
+                telemetry
+            }
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }

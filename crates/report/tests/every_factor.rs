@@ -43,6 +43,12 @@ fn bases() -> Vec<RunSpec> {
         run.lab = Some(Box::new(lab.clone()));
         bases.push(run);
     }
+    // Delegations need sessions, and their timestamps need v4.2.
+    let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
+    let mut with_v4_2 = lab.clone();
+    with_v4_2.mounting.nfs.version = NfsVersion::V4_2;
+    run.lab = Some(Box::new(with_v4_2));
+    bases.push(run);
     // A system has its own settings.
     let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
     let recipe = model::system::Recipe::default();

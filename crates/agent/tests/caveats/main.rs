@@ -9,6 +9,7 @@ mod stamps;
 
 mod accounting;
 mod causes;
+mod delegations;
 mod direct;
 mod figures;
 mod localio;

@@ -9,6 +9,7 @@ use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, FileSystem, HeldOps, LabSpec, PassResult, Telemetry};
 
 use crate::hosts::Hosts;
+use crate::trial::delegations::about_names;
 
 /// Minimum share of the bytes served that must have been read from disk. Below it, memory served
 /// some.
@@ -51,6 +52,7 @@ pub(crate) fn end(
     let is_server = |seen: &&Telemetry| servers.iter().any(|server| server.name == seen.host);
     let changed = result.telemetry.iter().filter(is_server).filter_map(changed_threads);
     result.caveats.extend(changed.collect::<Vec<_>>());
+    result.caveats.extend(about_names(lab, result));
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -40,6 +40,7 @@ impl Preset {
         preset!("contenders"),
         preset!("copies"),
         preset!("iozone"),
+        preset!("kernel-features"),
         preset!("metadata"),
         preset!("op-mix"),
         preset!("transactions"),
@@ -367,6 +368,36 @@ mod tests {
         assert_eq!(plan.destroys().len(), 5);
         let hours = plan::estimate(&plan).duration_ms / 3_600_000;
         assert_eq!(hours, 23, "differs from the plan's first lines");
+    }
+
+    #[test]
+    fn varies_each_kernel_feature() {
+        let plan = runs("kernel-features");
+        let features = |run: &RunSpec| {
+            let LabSpec { serving, mounting, .. } = lab(run);
+            let feature = [mounting.localio, serving.delegations, mounting.directory_delegations];
+            (feature, mounting.nfs.nconnect, mounting.read_ahead_kib)
+        };
+        for workload in [Workload::Stream, Workload::OpMix] {
+            for switch in 0..3 {
+                for is_on in [true, false] {
+                    let rows = count(&plan, |run| {
+                        run.workload == workload && features(run).0[switch] == Some(is_on)
+                    });
+                    // LOCALIO is only varied on the server itself, the others only between hosts.
+                    assert_eq!(rows, if switch == 0 { 1 } else { 8 }, "{workload} {switch}");
+                }
+            }
+            for (connections, kib) in [(1, 128), (1, 15_360), (4, 128), (4, 15_360)] {
+                let rows = count(&plan, |run| {
+                    let (_, nconnect, read_ahead) = features(run);
+                    run.workload == workload && (nconnect, read_ahead) == (connections, Some(kib))
+                });
+                assert_eq!(rows, 4, "{workload}, nconnect {connections}, read-ahead {kib} KiB");
+            }
+        }
+        assert_eq!(plan.runs.len(), 2 * (16 + 2));
+        assert_eq!(scaled("kernel-features", Some("0.01")).without_effect, []);
     }
 
     #[test]

@@ -150,6 +150,7 @@ impl LabAction for Nfsd {
         let mut found = check_state(&settings(self), &state);
         found.facts.extend(facts::kernel_server());
         found.facts.extend(facts::nfsd_modes::facts());
+        found.facts.extend(facts::kernel_switch::facts_of_server());
         Ok(found)
     }
 

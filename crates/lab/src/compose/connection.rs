@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use model::action::SwitchName;
 use model::lab::{
     NFS_PORT, OWN_PORT, TUNNEL_DEVICE, TUNNEL_MOUNT_PORT, TUNNEL_PORT, TUNNEL_SERVER, bracket_ipv6,
     tunnel_client,
@@ -25,7 +26,7 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
     if !spec.is_mounted() {
         return Ok(());
     }
-    switch_localio(spec, steps);
+    switch_clients(spec, steps);
     let mounting = &spec.mounting;
     let mut options = mounting.all_options();
     if let (Some(bytes), None) = (spec.serving.max_block_bytes, mounting.transfer_size_bytes) {
@@ -74,12 +75,22 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
     Ok(())
 }
 
-/// Adds the steps that turn LOCALIO on or off on the clients, if requested. They come before the
-/// mounts, because a client tries LOCALIO once, when it first meets a server.
-pub(super) fn switch_localio(spec: &LabSpec, steps: &mut Vec<LabStep>) {
-    let Some(is_on) = spec.mounting.localio else { return };
-    for client in spec.clients() {
-        steps.push(step(client, Action::Localio(action::Localio { is_on })));
+/// Adds the steps that turn features of the clients on or off, if requested. They come before the
+/// mounts, because a client tries LOCALIO once, when it first meets a server, and keeps delegations
+/// of directories until it unmounts.
+pub(super) fn switch_clients(spec: &LabSpec, steps: &mut Vec<LabStep>) {
+    let mounting = &spec.mounting;
+    if let Some(is_on) = mounting.localio {
+        for client in spec.clients() {
+            steps.push(step(client, Action::Localio(action::Localio { is_on })));
+        }
+    }
+    if let Some(is_on) = mounting.directory_delegations {
+        for client in spec.clients() {
+            let switch = SwitchName::DirectoryDelegations;
+            let action = action::KernelSwitch { switch, is_on };
+            steps.push(step(client, Action::KernelSwitch(action)));
+        }
     }
 }
 

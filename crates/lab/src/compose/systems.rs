@@ -10,7 +10,7 @@ use model::system::{
 };
 use model::{Action, DataPath, Host, LabSpec, LabStep, SiteMount, System, action};
 
-use super::connection::{connect_nfs, switch_localio};
+use super::connection::{connect_nfs, switch_clients};
 use super::{ComposeError, LOOPBACK, address_of, export, kernel_server, step};
 
 /// Fills in a recipe for a run.
@@ -257,7 +257,7 @@ fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {
 pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<LabStep>) {
     let is_nfs = matches!(mount.kind.as_str(), "nfs" | "nfs4");
     if is_nfs {
-        switch_localio(spec, steps);
+        switch_clients(spec, steps);
     }
     for client in spec.clients() {
         let source = mount.source.clone();

@@ -230,6 +230,44 @@ fn limits_server_after_its_start() {
 }
 
 #[test]
+fn switches_delegations_before_use() {
+    let mut spec = spec();
+    spec.storage = Storage { file_system: FileSystem::Tmpfs, ..Storage::default() };
+    spec.mounting.read_ahead_kib = None;
+    spec.serving.delegations = Some(true);
+    spec.serving.delegated_timestamps = Some(false);
+    spec.mounting.directory_delegations = Some(false);
+    let expected = [
+        "server KernelSwitch",
+        "server KernelSwitch",
+        "server Mount",
+        "server Nfsd",
+        "server Export",
+        "client KernelSwitch",
+        "client NfsMount",
+    ];
+    assert_eq!(shape(&spec), expected);
+    let steps = compose(&spec).unwrap();
+    let switched: Vec<_> = steps
+        .iter()
+        .filter_map(|step| match &step.action {
+            Action::KernelSwitch(on) => Some((step.host.as_str(), on.switch.name(), on.is_on)),
+            _ => None,
+        })
+        .collect();
+    let server = [("server_delegations", true), ("delegated_timestamps", false)];
+    let [server, timestamps] = server.map(|(name, is_on)| ("server", name, is_on));
+    assert_eq!(switched, [server, timestamps, ("client", "directory_delegations", false)]);
+    // What the server has granted is gone once it is restarted, and all clients mount again.
+    spec.serving.delegations = Some(false);
+    let (kept, _) = reusable_steps(&steps, &compose(&spec).unwrap());
+    assert_eq!(kept, [false, false, false, false, false, true, false]);
+    // Our own client is no kernel's, but its server is.
+    spec.own_client = true;
+    assert_eq!(shape(&spec), expected[..5]);
+}
+
+#[test]
 fn offers_v2_if_mounted() {
     let versions = |version| {
         let mut spec = spec();

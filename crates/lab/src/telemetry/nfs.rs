@@ -3,13 +3,17 @@
 //! For each mount: bytes transferred for applications (`read_bytes`, `direct_read_bytes`) and over
 //! the network (`server_read_bytes`); calls, transmissions and times of each procedure; and the
 //! gauge `pnfs` if data may go to other servers than the mount's. For the server: the lines `rc`,
-//! `io`, `th`, `net` and `rpc`, and the calls of each procedure.
+//! `io`, `th`, `net` and `rpc`, the calls of each procedure, and at the end of a pass the
+//! delegations that clients hold.
 //!
 //! **Source:** include/linux/nfs_iostat.h, net/sunrpc/stats.c and fs/nfsd/stats.c of Linux;
 //! mountstats(8) for the lines `xprt:`, which depend on the transport.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 
+use model::telemetry::{Metric, MetricKind};
 use procfs::FromBufRead as _;
 use procfs::process::{MountNFSStatistics, MountStats};
 
@@ -18,6 +22,10 @@ use crate::mounts::mountstats;
 
 const NS_PER_MS: u64 = 1_000_000;
 const NFSD: &str = "/proc/net/rpc/nfsd";
+/// Folder with a folder for each client of v4.
+///
+/// **Source:** fs/nfsd/nfs4state.c (`client_states_fops`).
+const CLIENTS: &str = "/proc/fs/nfsd/clients";
 
 pub(super) fn read(readings: &mut Readings) {
     if let Ok(text) = fs::read_to_string(mountstats::PATH) {
@@ -156,9 +164,52 @@ fn read_server(readings: &mut Readings, text: &str) {
     }
 }
 
+/// Counts the delegations that clients hold, as one value for a number of readings: the list may be
+/// long, so it is read only once, after the pass. Returns `None` if there is no server, or only
+/// root may read it.
+pub(super) fn read_delegations(readings: usize) -> Option<Metric> {
+    let held = count_delegations(Path::new(CLIENTS))?;
+    let values = vec![held; readings];
+    Some(Metric { name: "nfsd.delegations".to_owned(), kind: MetricKind::Gauge, values })
+}
+
+fn count_delegations(clients: &Path) -> Option<u64> {
+    let mut held = 0;
+    for client in fs::read_dir(clients).ok()? {
+        // A client that is gone by now holds none.
+        let path = client.ok()?.path().join("states");
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
+            text => text.unwrap_or_default(),
+        };
+        held += text.lines().filter(|line| line.contains("{ type: deleg,")).count() as u64;
+    }
+    Some(held)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_delegations_of_all_clients() {
+        let folder = tempfile::tempdir().unwrap();
+        let clients = folder.path();
+        assert_eq!(count_delegations(&clients.join("none")), None);
+        assert_eq!(count_delegations(clients), Some(0));
+        // As printed by Linux 7.2, shortened: a delegation of a directory and of a file.
+        let directory =
+            "- 0x01: { type: deleg, access: r, superblock: \"00:1e:1\", filename: \"/\" }\n";
+        let open = "- 0x02: { type: open, access: rw, deny: --, superblock: \"00:1e:2\" }\n";
+        let file = directory.replace("access: r,", "access: w,");
+        for (client, text) in [("7", [directory, open].concat()), ("8", file)] {
+            fs::create_dir(clients.join(client)).unwrap();
+            fs::write(clients.join(client).join("states"), text).unwrap();
+        }
+        // A client without the file is on its way out.
+        fs::create_dir(clients.join("9")).unwrap();
+        assert_eq!(count_delegations(clients), Some(2));
+    }
 
     fn value(readings: &Readings, name: &str) -> Option<u64> {
         readings.0.iter().find(|reading| reading.name == name).map(|reading| reading.value)

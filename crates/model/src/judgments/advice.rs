@@ -79,6 +79,9 @@ impl CaveatCode {
             }
             Self::Cached => vec![with(Setting::Direct, "--direct")],
             Self::Localio => vec![with(Setting::Localio, "--localio false")],
+            Self::Delegated => {
+                vec![with(Setting::ServerDelegations, "--server-delegations false")]
+            }
             Self::MixedTrials => vec![hint("--discard cached")],
             Self::Compressible => vec![with(Setting::Data, "--data random")],
             Self::BackendFallback => vec![hint("--backend posix")],
@@ -101,6 +104,9 @@ impl CaveatCode {
                 hint("direct I/O of the loop device (losetup) if it is on one"),
             ],
             Self::Localio => vec![with(Setting::Localio, "--localio false")],
+            Self::Delegated => {
+                vec![with(Setting::ServerDelegations, "--server-delegations false")]
+            }
             Self::FitsMemory => vec![
                 with(Setting::Direct, "--direct true"),
                 with(Setting::FileSize, "files larger than memory (--file-size)"),

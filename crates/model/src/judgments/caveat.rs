@@ -142,6 +142,10 @@ codes! {
     Localio, "localio", Degraded,
         "The data bypassed RPC: the kernel accessed the server's files on this host directly.",
         "Write N to /sys/module/nfs/parameters/localio_enabled and mount again to measure NFS.";
+    Delegated, "delegated", Degraded,
+        "The client used delegations: the server never saw opens, lookups or writes of the pass.",
+        "Write 0 to the server's /proc/sys/fs/leases-enable and mount again to measure the server; \
+         or read the result as that of a client with delegations.";
     Unsynchronised, "unsynchronised", Degraded,
         "The workers were not all busy for the whole measured window.",
         "Use longer passes, or fewer workers than cores.";

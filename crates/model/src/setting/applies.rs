@@ -123,6 +123,19 @@ pub(super) fn mounts_nfs(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::mounts_nfs)
 }
 
+/// Only v4 has delegations.
+pub(super) fn serves_v4(run: &RunSpec) -> bool {
+    is_knfsd(run) && run.nfs().version >= NfsVersion::V4_0
+}
+
+pub(super) fn serves_v4_2(run: &RunSpec) -> bool {
+    is_knfsd(run) && run.nfs().version == NfsVersion::V4_2
+}
+
+pub(super) fn mounts_sessions(run: &RunSpec) -> bool {
+    mounts_nfs(run) && run.nfs().version >= NfsVersion::V4_1
+}
+
 /// Returns true if files are on a file system of the server, rather than in the memory of our own.
 pub(super) fn has_storage(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::has_storage)

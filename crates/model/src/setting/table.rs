@@ -380,10 +380,24 @@ settings! {
     UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_our_udp)
         .of_targets().always_shown();
     /// Use read delegations: OPEN requests one, and a delegated file is opened again without a call
-    /// until the server recalls it, as kernels do. All are returned after each pass. Only for nfs
-    /// with v4.1 and later.
+    /// until the server recalls it, as kernels do. All are returned after each pass. Whether the
+    /// kernel's server grants any is `server_delegations`. Only for nfs with v4.1 and later.
     // RFC 8881, section 10.4.
     Delegations => flag("delegations", nfs!(delegations)).when(has_our_sessions);
+    /// Delegations that the server grants (sysctl fs.leases-enable): with false, clients must ask
+    /// it for each open, as without delegations. Applied to the whole host before mounting, so
+    /// leases of its other programs are off, too. Only for knfsd with v4.0 and later.
+    ServerDelegations => flag("server_delegations", lab!(serving.delegations)).open("unchanged")
+        .when(serves_v4);
+    /// Timestamps of delegated files that clients keep (Linux 6.14 and later): true lets the server
+    /// hand them out. Applied to the whole host before mounting. Only for knfsd with v4.2.
+    DelegatedTimestamps => flag("delegated_timestamps", lab!(serving.delegated_timestamps))
+        .open("unchanged").when(serves_v4_2);
+    /// Delegations of directories that the client's kernel asks for (Linux 6.19 and later): with
+    /// one, names are looked up again without a call. Applied to the whole host before mounting.
+    /// Only for NFS mounts that a plan makes, with v4.1 and later.
+    DirectoryDelegations => flag("directory_delegations", lab!(mounting.directory_delegations))
+        .open("unchanged").when(mounts_sessions);
     /// Memory of the server: larger files can't be served entirely from it. 0 is unknown.
     ServerMemorySize => size("server_memory_size", run!(server_memory_bytes)).family(Family::Data)
         .range(0, 1 << 50, "no server has that much");

@@ -14,6 +14,7 @@ use crate::systems::fact::Fact;
 use crate::systems::lab::{FileSystem, NfsdIo, Raid as RaidLevel};
 use crate::systems::system::{FilledFile, FilledStep};
 use crate::targets::nfs::NfsVersion;
+use crate::text::words::words;
 
 /// A block device.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -57,8 +58,8 @@ macro_rules! for_each_action {
     ($hand_to:ident) => {
         $hand_to! {
             LoopFile Raid Crypt Format Mount Export NfsdModes Nfsd Ganesha Unfs3 OwnServer Tunnel
-            PacketTunnel Localio NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram
-            NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash
+            PacketTunnel Localio KernelSwitch NfsMount ReadAhead Sysctl Mtu TryPaths Shape
+            CpuFrequency Cores Ram NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash
             SystemCounters AwaitQuiet RemoteMount FuseMount
         }
     };
@@ -259,6 +260,25 @@ pub struct PacketTunnel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Localio {
     /// Whether the client may bypass RPC for a server on this host.
+    pub is_on: bool,
+}
+
+words! {
+    /// A switch of a kernel's NFS server or client, named after its setting.
+    SwitchName {
+        /// The server grants delegations.
+        ServerDelegations = "server_delegations",
+        /// The server lets clients keep timestamps of delegated files.
+        DelegatedTimestamps = "delegated_timestamps",
+        /// The client asks for delegations of directories.
+        DirectoryDelegations = "directory_delegations",
+    }
+}
+
+/// Turns something on or off in the kernel's NFS server or client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct KernelSwitch {
+    pub switch: SwitchName,
     pub is_on: bool,
 }
 

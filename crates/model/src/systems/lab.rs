@@ -200,6 +200,12 @@ pub struct Serving {
     /// How the kernel's server writes files; `None` keeps the host's setting.
     #[serde(default)]
     pub io_write: Option<NfsdIo>,
+    /// Whether the kernel's server grants delegations; `None` keeps the host's setting.
+    #[serde(default)]
+    pub delegations: Option<bool>,
+    /// Whether clients may keep timestamps of delegated files; `None` keeps the host's setting.
+    #[serde(default)]
+    pub delegated_timestamps: Option<bool>,
 }
 
 impl Default for Serving {
@@ -214,6 +220,8 @@ impl Default for Serving {
             max_block_bytes: None,
             io_read: None,
             io_write: None,
+            delegations: None,
+            delegated_timestamps: None,
         }
     }
 }
@@ -234,6 +242,10 @@ pub struct Mounting {
     /// keeps the host's setting.
     #[serde(default)]
     pub localio: Option<bool>,
+    /// Whether the kernel's client asks for delegations of directories; `None` keeps the host's
+    /// setting.
+    #[serde(default)]
+    pub directory_delegations: Option<bool>,
 }
 
 impl Mounting {

@@ -9,7 +9,9 @@ use model::FileSystem::Tmpfs;
 use model::Invalidation::Remount;
 use model::lab::{MOUNT_POINT, STORAGE_POINT, TUNNEL_PORT};
 use model::setting::Setting;
-use model::{BackendKind, DataPath, Fresh, LabSpec, NfsVersion, Order, Proto, RunSpec, Target};
+use model::{
+    BackendKind, DataPath, Fresh, LabSpec, NfsVersion, Order, Proto, RunSpec, ServerKind, Target,
+};
 use plan::{Overrides, Plan, RawPlan, estimate, parse_target};
 
 const HOSTS: &str = "name = \"t\"\ntrials = 2\nseed = 5\n\
@@ -98,7 +100,7 @@ fn tunnels_udp_only_as_packets() {
 fn every_setting_of_hosts_reads_back() {
     let plan = on_hosts(
         "devices = [\"/var/a\", \"/var/b c\"]\nloop_size = \"64MiB\"\ndirectory = \"/srv\"\n\
-         tmpfs_size = \"1GiB\"\nnfsvers = 4.1\nbackend = [\"posix\", \"nfs\"]\n",
+         tmpfs_size = \"1GiB\"\nnfsvers = 4.2\nbackend = [\"posix\", \"nfs\"]\n",
         "data_path = [\"network\", \"tunnel\"]\ncpu_frequency = [\"unchanged\", \"1200MHz\"]\n\
          cores = 2\nserver_sysctl = [\"\", \"vm.dirty_ratio=5+net.ipv4.tcp_rmem=4096 1 2\"]\n\
          client_sysctl = \"vm.x=1\"\nmtu = [\"unchanged\", 9000]\nrate_limit = \"100mbit\"\n\
@@ -115,6 +117,8 @@ fn every_setting_of_hosts_reads_back() {
          tunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
          localio = false\n\
+         server_delegations = [true, \"unchanged\"]\ndelegated_timestamps = false\n\
+         directory_delegations = true\n\
          invalidation = [\"none\", \"remount\"]\nfresh = [\"trial\", \"pass\"]\nstrict = true\n",
     );
     assert!(plan.to_toml().contains("\ndelay = \"500us\"\n"));
@@ -348,6 +352,38 @@ fn varies_localio_only_for_mounts() {
     raw.apply(&Overrides::default().with(Setting::Localio, &["false"])).unwrap();
     let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
     assert_eq!(error, "--localio: applies only to NFS mounts that a plan makes");
+}
+
+#[test]
+fn varies_delegations_only_for_v4() {
+    let plan = on_hosts(
+        "nfsvers = [3, 4.0, 4.1, 4.2]\nbackend = [\"posix\", \"nfs\"]\n",
+        "server_kind = [\"knfsd\", \"ganesha\"]\nserver_delegations = false\n\
+         delegated_timestamps = false\ndirectory_delegations = false\n",
+    );
+    let levels = |backend, kind| {
+        let runs = plan.runs.iter().filter(|run| run.backend == backend);
+        runs.filter(|run| lab(run).serving.kind == kind)
+            .map(|run| {
+                let LabSpec { serving, mounting, .. } = lab(run);
+                [serving.delegations, serving.delegated_timestamps, mounting.directory_delegations]
+                    .map(|level| level.is_some())
+            })
+            .collect::<Vec<_>>()
+    };
+    let knfsd = [[false; 3], [true, false, false], [true, false, true], [true; 3]];
+    assert_eq!(levels(BackendKind::Posix, ServerKind::Knfsd), knfsd);
+    // Our own client has a setting of its own.
+    let without_mount = knfsd.map(|[server, timestamps, _]| [server, timestamps, false]);
+    assert_eq!(levels(BackendKind::Nfs, ServerKind::Knfsd), without_mount);
+    let mounted = knfsd.map(|[_, _, client]| [false, false, client]);
+    assert_eq!(levels(BackendKind::Posix, ServerKind::Ganesha), mounted);
+    // A mount that exists already is left as it is.
+    let mut raw = RawPlan::for_target(parse_target("/mnt").unwrap());
+    raw.apply(&Overrides::default().with(Setting::ServerDelegations, &["false"])).unwrap();
+    let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
+    let begin = "--server-delegations: applies only to knfsd with v4.0 and later";
+    assert!(error.starts_with(begin), "{error}");
 }
 
 #[test]

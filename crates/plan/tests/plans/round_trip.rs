@@ -210,6 +210,7 @@ fn of_hosts() -> impl Strategy<Value = String> {
         one("slots", &["\"unchanged\"", "128"]),
         one("localio", &["[true, false]", "\"unchanged\"", "false"]),
         one("nfsd_threads", &["[8, \"4..64\"]", "\"1..2\"", "0"]),
+        one("server_delegations", &["[true, false]", "\"unchanged\""]),
         one("tcp_buffer", &["\"unchanged\"", "\"1MiB\""]),
         one("congestion", &["\"bbr\"", "\"unchanged\""]),
         one("format_options", &["\"-E stride=16,nodiscard\"", "\"\""]),

@@ -23,8 +23,8 @@ const READING: &str = "A limit is met or missed if the whole 95 % interval is on
                        otherwise it is undecided.";
 
 /// Caveats of results that are better than what the target can do.
-const FLATTERED: [CaveatCode; 3] =
-    [CaveatCode::Cached, CaveatCode::MixedTrials, CaveatCode::Localio];
+const FLATTERED: [CaveatCode; 4] =
+    [CaveatCode::Cached, CaveatCode::MixedTrials, CaveatCode::Localio, CaveatCode::Delegated];
 
 /// Outcome of one limit, or of all of them: the worst one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
