@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::ops::Deref;
-use std::os::fd::{BorrowedFd, IntoRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 use std::sync::Arc;
 
 use model::{Op, OpError};
@@ -220,6 +220,36 @@ pub fn close_file(file: OwnedFd) -> Result<(), Errno> {
             None | Some(Errno::INTR) => Ok(()),
             Some(errno) => Err(errno),
         },
+    }
+}
+
+/// Makes a range of `to` share the blocks of a range of `from`; a length of 0 means to the end.
+///
+/// **Source:** ioctl_ficlonerange(2).
+///
+/// # Errors
+/// As reported by the file system: `OPNOTSUPP` if it cannot share blocks.
+#[allow(unsafe_code)]
+pub fn clone_range(
+    from: BorrowedFd<'_>,
+    from_offset: u64,
+    to: BorrowedFd<'_>,
+    to_offset: u64,
+    len: u64,
+) -> Result<(), Errno> {
+    let range = libc::file_clone_range {
+        src_fd: from.as_raw_fd().into(),
+        src_offset: from_offset,
+        src_length: len,
+        dest_offset: to_offset,
+    };
+    // SAFETY: both descriptors are open, and the kernel only reads `range`.
+    match unsafe { libc::ioctl(to.as_raw_fd(), libc::FICLONERANGE, &raw const range) } {
+        0 => Ok(()),
+        _ => {
+            let error = std::io::Error::last_os_error();
+            Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        }
     }
 }
 
