@@ -16,10 +16,11 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use workload::names::Sort;
 use workload::places::PathName;
-use workload::{Mismatches, Name, Pattern, Places};
+use workload::{Mismatch, Mismatches, Name, Pattern, Places};
 
-use super::LostTarget;
 use super::mapping::Mapping;
+use super::sparse::SparseLayout;
+use super::{LostTarget, RangeCounts};
 
 /// Open files, names and content; see the module.
 pub struct Files {
@@ -29,6 +30,8 @@ pub struct Files {
     pub places: Arc<Places>,
     /// Every `stride`-th file of the set, open. Empty if a pass works by name.
     pub files: Handles,
+    /// The twins of these files, which are written. Empty unless a pass has them.
+    pub twins: Handles,
     /// The same files as memory mappings. Empty if data is transferred by system calls.
     pub maps: Vec<Mapping>,
     /// Distance between the numbers of the files that are open here.
@@ -39,6 +42,10 @@ pub struct Files {
     pub verify: bool,
     /// Content that differed from what was written.
     pub mismatches: Cell<Mismatches>,
+    /// Where sparse files have data and holes.
+    pub sparse: SparseLayout,
+    /// Work on ranges so far.
+    pub ranges: Cell<RangeCounts>,
     /// Whether files are opened with `O_DIRECT`.
     pub direct: bool,
     /// Flags for opening files whose writes must all be durable: none, `O_DSYNC` or `O_SYNC`.
@@ -91,6 +98,30 @@ impl Files {
         }
     }
 
+    /// Returns the twin of the file with this number.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not open.
+    #[inline]
+    pub fn twin(&self, number: u32) -> Result<&OwnedFd, OpError> {
+        match self.twins.get(self.index(number)) {
+            Some(twin) => Ok(twin),
+            None => Err(failed(Errno::BADF)),
+        }
+    }
+
+    /// Returns the file that ops with this number write: the twin, if there is one.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not open.
+    #[inline]
+    pub fn written_file(&self, number: u32) -> Result<&OwnedFd, OpError> {
+        match self.twins.get(self.index(number)) {
+            Some(twin) => Ok(twin),
+            None => self.file(number),
+        }
+    }
+
     /// Returns the mapping of the file with this number, if files are mapped.
     #[inline]
     pub fn map(&self, number: u32) -> Option<&Mapping> {
@@ -103,13 +134,15 @@ impl Files {
     /// The first failure: data written to that file may be lost.
     pub(super) fn close(&mut self) -> Result<(), LostTarget> {
         self.maps.clear();
-        let Handles::Own(files) = &mut self.files else { return Ok(()) };
         let mut first = None;
         let mut failures = 0;
-        for file in files.drain(..) {
-            if let Err(errno) = close_file(file) {
-                first.get_or_insert(errno);
-                failures += 1;
+        for handles in [&mut self.files, &mut self.twins] {
+            let Handles::Own(files) = handles else { continue };
+            for file in files.drain(..) {
+                if let Err(errno) = close_file(file) {
+                    first.get_or_insert(errno);
+                    failures += 1;
+                }
             }
         }
         match first {
@@ -187,7 +220,29 @@ impl Files {
         if !self.verify {
             return Ok(());
         }
-        let Err(mismatch) = self.pattern.check(data, file, offset_bytes) else { return Ok(()) };
+        self.note_checked(self.pattern.check(data, file, offset_bytes))
+    }
+
+    /// Compares the data read from a sparse file with what it contains, if the plan wants that.
+    ///
+    /// # Errors
+    /// [`OpError::MISMATCH`].
+    pub(crate) fn check_read_sparse(
+        &self,
+        file: u32,
+        offset_bytes: u64,
+        data: &[u8],
+    ) -> Result<(), OpError> {
+        if !self.verify {
+            return Ok(());
+        }
+        self.note_checked(self.sparse.check(&self.pattern, data, file, offset_bytes))
+    }
+
+    /// Records the result of a comparison.
+    #[inline]
+    fn note_checked(&self, checked: Result<(), Mismatch>) -> Result<(), OpError> {
+        let Err(mismatch) = checked else { return Ok(()) };
         let mut log = self.mismatches.get();
         log.note(mismatch);
         self.mismatches.set(log);

@@ -72,6 +72,10 @@ pub enum Impossible {
     ///
     /// **Source:** RFC 8276.
     XattrsOfVersion(NfsVersion),
+    /// Copies, clones and holes are part of v4.2.
+    ///
+    /// **Source:** RFC 7862.
+    DataOpsOfVersion(NfsVersion),
 }
 
 impl fmt::Display for Impossible {
@@ -104,6 +108,9 @@ impl fmt::Display for Impossible {
             Self::VersionOfServer(kind, version) => write!(f, "{kind} does not support v{version}"),
             Self::TlsOfOwnServer => f.write_str("server_kind dfsbench does not support TLS"),
             Self::XattrsOfVersion(version) => write!(f, "v{version} has no extended attributes"),
+            Self::DataOpsOfVersion(version) => {
+                write!(f, "v{version} has no operations on ranges of files, such as COPY")
+            }
         }
     }
 }
@@ -134,6 +141,11 @@ impl RunSpec {
         let needs_xattrs = self.passes.iter().any(|pass| pass.needs_xattrs());
         if needs_xattrs && nfs.version != NfsVersion::V4_2 {
             return Some(Impossible::XattrsOfVersion(nfs.version));
+        }
+        // A kernel's client falls back to other calls; ours makes exactly these.
+        let needs_data_ops = self.passes().iter().any(|pass| pass.needs_data_ops());
+        if needs_data_ops && self.target.nfs().is_some() && nfs.version != NfsVersion::V4_2 {
+            return Some(Impossible::DataOpsOfVersion(nfs.version));
         }
         match of_transport(&nfs) {
             Some(why) => Some(why),
@@ -266,6 +278,7 @@ mod tests {
             Impossible::VersionOfServer(ServerKind::Unfs3, NfsVersion::V4_0),
             Impossible::TlsOfOwnServer,
             Impossible::XattrsOfVersion(NfsVersion::V4_1),
+            Impossible::DataOpsOfVersion(NfsVersion::V3),
         ];
         insta::assert_snapshot!(reasons.map(|reason| reason.to_string()).join("\n"), @"
         v4.0 runs over TCP only
@@ -289,6 +302,7 @@ mod tests {
         unfs3 does not support v4.0
         server_kind dfsbench does not support TLS
         v4.1 has no extended attributes
+        v3 has no operations on ranges of files, such as COPY
         ");
     }
 
@@ -314,6 +328,11 @@ mod tests {
         };
         assert_eq!(xattrs(NfsVersion::V4_2), None);
         assert_eq!(xattrs(NfsVersion::V4_1), Some(Impossible::XattrsOfVersion(NfsVersion::V4_1)));
+        let copies = |version| {
+            why(move |spec, nfs| (spec.passes, nfs.version) = (vec![Pass::Copy], version))
+        };
+        assert_eq!(copies(NfsVersion::V4_2), None);
+        assert_eq!(copies(NfsVersion::V4_0), Some(Impossible::DataOpsOfVersion(NfsVersion::V4_0)));
         let connections = why(|_, nfs| (nfs.proto, nfs.nconnect) = (Proto::Udp, 2));
         assert_eq!(connections, Some(Impossible::ConnectionsOverUdp));
     }

@@ -192,7 +192,8 @@ mod tests {
             let mut from = FileContent::new(StoreMode::Keep);
             let mut to = FileContent::new(StoreMode::Keep);
             for (number, (offset, length)) in (1..).zip(writes) {
-                from.write(offset * unit, &vec![number; (length * unit) as usize], &budget).unwrap();
+                let data = vec![number; (length * unit) as usize];
+                from.write(offset * unit, &data, &budget).unwrap();
             }
             to.write(unit, &vec![99; (3 * unit) as usize], &budget).unwrap();
             let source = bytes(&from);

@@ -1,7 +1,7 @@
 //! Operations that v4.2 adds for data: holes, copies within the server, and hints.
 //!
-//! Clones share blocks. Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at a time; the client continues from
-//! there, as the RFC allows.
+//! Clones share blocks. Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at a time; the
+//! client continues from there, as the RFC allows.
 //!
 //! **Source:** RFC 7862 sections 15.1, 15.2, 15.4, 15.5, 15.10, 15.11 and 15.13.
 
