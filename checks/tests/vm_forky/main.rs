@@ -4,6 +4,8 @@
 //! The image takes minutes to make, so only `cargo xtask real vm_forky` runs this.
 #![allow(clippy::print_stdout, reason = "tests print their tables")]
 
+mod data_ops;
+
 use anyhow::{Result, ensure};
 use checks::check::Fixture;
 use checks::checks;
@@ -25,6 +27,8 @@ static MACHINES: Fixture<TemporaryLab> = Fixture::new(|| {
 
 checks! {
     machines_run_kernel_7: 300 s, require_kernel_7();
+    data_ops_of_the_kernel_client: 300 s, data_ops::use_our_server();
+    data_ops_of_the_kernel_server: 600 s, data_ops::use_kernel_server();
 }
 
 /// Without such a kernel, the other checks would only see settings that aren't supported.
