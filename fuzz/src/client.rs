@@ -464,6 +464,9 @@ pub(crate) fn make_operation<'a>(kind: u8, subject: &Subject<'a>) -> Operation<'
         25 => Operation::Deallocate { file, offset, len },
         26 => Operation::Seek { file, offset, what: SeekWhat::Hole },
         27 => Operation::ReadPlus { file, offset, count },
+        28 if count % 2 == 1 => {
+            Operation::Clone { from: file, from_offset: offset, to: other, to_offset: 0, len }
+        }
         28 => Operation::Copy { from: file, from_offset: offset, to: other, to_offset: 0, len },
         29 => Operation::Create { dir, name, how: CreateHow::Unchecked(attributes) },
         30 => match count % 4 {

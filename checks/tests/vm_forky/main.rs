@@ -4,6 +4,7 @@
 //! The image takes minutes to make, so only `cargo xtask real vm_forky` runs this.
 #![allow(clippy::print_stdout, reason = "tests print their tables")]
 
+mod data_ops;
 mod delegation_settings;
 mod kernel_features;
 mod server_settings;
@@ -36,6 +37,8 @@ checks! {
     raised_if_threads_change_in_pass: 600 s, server_settings::name_changed_threads();
     plan_varies_block_size_of_server: 600 s, server_settings::vary_block_size();
     clean_restores_server_after_kill: 400 s, server_settings::kill_and_clean();
+    data_ops_of_the_kernel_client: 300 s, data_ops::use_our_server();
+    data_ops_of_the_kernel_server: 600 s, data_ops::use_kernel_server();
 }
 
 /// Without such a kernel, the other checks would only see settings that aren't supported.

@@ -22,6 +22,8 @@ pub struct CrossCheckSources {
     pub tally: BackendCounts,
     /// Files, bytes, directories and links in the working directory after the pass.
     pub inventory: Option<Inventory>,
+    /// Bytes whose content is right, in the files that the pass has changed.
+    pub right_bytes: Option<u64>,
     /// Counters of our own server during the pass.
     pub server: Option<ServerCounts>,
     /// Workers whose files are in the inventory, if each agent counts its own.
@@ -36,6 +38,7 @@ impl Default for CrossCheckSources {
         Self {
             tally: BackendCounts::default(),
             inventory: None,
+            right_bytes: None,
             server: None,
             share: Share::ALL,
             others: Vec::new(),
@@ -74,6 +77,14 @@ pub fn cross_checks(
     cross_checks.extend(compare_tallies(result, tally));
     if let Some(inventory) = sources.inventory {
         cross_checks.extend(inventory::cross_checks(spec, result, sources, inventory));
+    }
+    if let Some(right) = sources.right_bytes
+        && result.errors() == 0
+        && !spec.is_cut()
+    {
+        let files = u64::from(sources.share.owned_below(spec.files, spec.workers));
+        let source = "bytes with the right content after the pass";
+        cross_checks.push(cross_check(spec.file_size_bytes * files, right, source));
     }
     if let Some(served) = &sources.server {
         let is_repeated = tally.recovered.repeats();
@@ -155,6 +166,12 @@ fn compare_tallies(result: &PassResult, tally: &BackendCounts) -> Vec<CrossCheck
     // errors.
     if result.errors() > 0 {
         return cross_checks;
+    }
+    let (_, copied) = count_kind(result, OpKind::Copy);
+    if tally.ops.is_some() || tally.calls.is_some() {
+        let source = "bytes that copies returned";
+        cross_checks
+            .extend((copied > 0).then(|| cross_check(copied, tally.ranges.copied_bytes, source)));
     }
     let source = "bytes counted by the kernel or the RPC layer";
     if let Some(bytes) = tally.read_bytes {

@@ -11,6 +11,7 @@ mod loops;
 mod memory;
 mod mount;
 mod processors;
+mod ranges;
 mod segments;
 mod storage;
 mod surroundings;
@@ -34,7 +35,9 @@ pub use load::{about_data, about_load};
 pub use local_server::find_server;
 pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
-pub use mount::{IN_FLIGHT_MAX, about_mount};
+pub use mount::{IN_FLIGHT_MAX, about_mount, mount_traffic};
+pub(crate) use ranges::ends_found;
+pub use ranges::{about_holes, is_unsupported};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
 pub(crate) use surroundings::{about_neighbors, about_tracers};
@@ -65,6 +68,9 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &BackendCounts
         let mut errors = errors_in_words(result);
         if let Some(reply) = tally.bad_reply {
             errors = format!("{errors}; first {reply}");
+        }
+        if is_unsupported(result) {
+            errors = format!("the target does not support {}: {errors}", result.pass);
         }
         let evidence = match ending {
             Ending::Lost(reason) => format!("{errors}: {reason}"),
@@ -211,7 +217,8 @@ fn is_on_nfs(mount: Option<&Mount>) -> bool {
     mount.is_some_and(Mount::is_nfs)
 }
 
-/// Returns the bytes read by ops in the window.
+/// Returns the bytes read by ops in the window that come from storage or a server. Half of a sparse
+/// file is holes, which nobody has to send.
 fn read_bytes(result: &PassResult) -> u64 {
     let mut read = 0_u64;
     for kind in &result.kinds {
@@ -219,7 +226,7 @@ fn read_bytes(result: &PassResult) -> u64 {
             read = read.saturating_add(kind.bytes);
         }
     }
-    read
+    if result.pass.needs_holes() { read / 2 } else { read }
 }
 
 /// Returns the evidence that reads were served from memory because too few bytes came from the
@@ -325,7 +332,8 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     }
     let writes = match pass {
         Pass::Mix => spec.read_percent < 100,
-        _ => pass.opens() != Opens::Nothing && pass.kinds().iter().any(|kind| kind.writes_data()),
+        _ if pass.opens() == Opens::Nothing => false,
+        _ => pass.kinds().iter().any(|kind| kind.writes_data() || kind.changes_range()),
     };
     if !writes || spec.durability != Durability::None {
         return None;

@@ -110,6 +110,8 @@ pub struct ServerCounts {
     pub read_bytes: u64,
     /// Bytes of file data stored by WRITE calls.
     pub write_bytes: u64,
+    /// Bytes of file data that the server copied or cloned by itself.
+    pub copied_bytes: u64,
     /// Answered calls by procedure. NFSv4 operations are counted as OPEN, CREATE (as MKDIR), REMOVE
     /// and READDIR; GETATTR is not counted.
     pub calls: Calls,
@@ -122,6 +124,7 @@ impl ServerCounts {
         Self {
             read_bytes: self.read_bytes - before.read_bytes,
             write_bytes: self.write_bytes - before.write_bytes,
+            copied_bytes: self.copied_bytes - before.copied_bytes,
             calls: self.calls.since(&before.calls),
         }
     }

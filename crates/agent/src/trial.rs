@@ -420,7 +420,8 @@ impl<'a> Trial<'a> {
             Some(lab) => lab.invalidation >= Invalidation::Files,
             None => spec.invalidate,
         };
-        if !pass.reads() || !is_wanted {
+        let reads = pass.reads() || pass == Pass::Copy;
+        if !reads || !is_wanted {
             return Ok(());
         }
         for path in self.target.local_paths() {

@@ -15,6 +15,7 @@ pub mod nfs;
 pub mod null;
 pub mod posix;
 mod sequential;
+pub mod sparse;
 pub mod tcp;
 pub mod uring;
 
@@ -22,7 +23,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::{ClientResult, Completion, Op};
+use model::{ClientResult, Completion, Op, WireBytes};
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::Kind;
 use workload::Mismatches;
@@ -125,6 +126,33 @@ pub struct BackendCounts {
     pub bad_reply: Option<BadReply>,
     /// TCP counters of our own connections over the measurement.
     pub tcp: TcpCounters,
+    /// Work on ranges of files, as counted by the layer below.
+    pub ranges: RangeCounts,
+    /// Bytes of all calls and replies, if they are counted.
+    pub wire: Option<WireBytes>,
+}
+
+/// Work on ranges of files, as counted by the layer below: system calls or replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeCounts {
+    /// Bytes copied without reading or writing them.
+    pub copied_bytes: u64,
+    /// Bytes that READ_PLUS described as holes.
+    pub hole_bytes: u64,
+    /// Bytes of data in replies to READ_PLUS.
+    pub data_bytes: u64,
+    /// Ends of data and holes that were found exactly where they are.
+    pub found_ends: u64,
+}
+
+impl RangeCounts {
+    /// Adds the counts of another backend.
+    pub const fn add(&mut self, other: &Self) {
+        self.copied_bytes += other.copied_bytes;
+        self.hole_bytes += other.hole_bytes;
+        self.data_bytes += other.data_bytes;
+        self.found_ends += other.found_ends;
+    }
 }
 
 /// A reply that contained neither a result nor an NFS error.

@@ -301,8 +301,10 @@ impl Ready {
         let mut tally = backend.tally();
         if let (Some(before), Some(after)) = (io_before, ThreadIo::now()) {
             let (read_bytes, write_bytes) = after.since(before);
-            tally.read_bytes = Some(read_bytes);
-            tally.write_bytes = Some(write_bytes);
+            // The kernel counts a copy as read and written (`vfs_copy_file_range`).
+            let copied_bytes = tally.ranges.copied_bytes;
+            tally.read_bytes = Some(read_bytes.saturating_sub(copied_bytes));
+            tally.write_bytes = Some(write_bytes.saturating_sub(copied_bytes));
         }
         let of_ns = end_ns - started_ns;
         let wait = match (times_before, ThreadTimes::now()) {
@@ -487,6 +489,10 @@ impl MeasuredPass {
         all.delegated_opens += tally.delegated_opens;
         all.bad_reply = all.bad_reply.or(tally.bad_reply);
         all.tcp.add(&tally.tcp);
+        all.ranges.add(&tally.ranges);
+        if let (Some(sum), Some(wire)) = (&mut all.wire, tally.wire) {
+            sum.add(wire);
+        }
     }
 
     fn add_report(&mut self, report: WorkerReport) {

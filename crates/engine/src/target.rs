@@ -30,6 +30,7 @@ use model::{Ability, Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, T
 use workload::{FileSet, Journal, Name, Pattern};
 
 use crate::backend::Backend;
+use crate::backend::sparse::SparseLayout;
 use crate::clock::Clock;
 use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
@@ -171,6 +172,12 @@ fn largest_op(spec: &RunSpec) -> u32 {
         Workload::Metadata => u32::try_from(spec.file_size_bytes).unwrap_or(PREPARE_IO),
         _ => spec.io_size_bytes,
     }
+}
+
+/// Returns where sparse files of a run have data and holes.
+fn sparse_layout(spec: &RunSpec) -> SparseLayout {
+    let block_bytes = u64::from(spec.io_size_bytes.max(1));
+    SparseLayout { block_bytes, file_bytes: spec.file_size_bytes }
 }
 
 /// Returns which files a worker has open in a pass: the number of the first one, and the distance

@@ -287,7 +287,18 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     rewrites.file_size_bytes = 40 << 10;
     rewrites.load.ops_max = 2_000;
     rewrites.duration_ms = 0;
-    vec![names, sweeps, pool, mix, rewrites]
+    let mut ranges = small(Workload::DataOps);
+    ranges.io_size_bytes = 8192;
+    // Few file systems share blocks.
+    ranges.passes = vec![Pass::Copy, Pass::Allocate, Pass::Punch, Pass::Seek, Pass::ReadPlus];
+    if backend == BackendKind::Nfs {
+        ranges.passes.push(Pass::Clone);
+    }
+    let mut all = vec![names, sweeps, pool, mix, rewrites];
+    if !ranges.speaks_nfs() || ranges.nfs().version == NfsVersion::V4_2 {
+        all.push(ranges);
+    }
+    all
 }
 
 #[test]

@@ -54,6 +54,15 @@ impl Mount {
         self.operate_on(&Operation::Setattr { file: &file, attributes }, expect_done)
     }
 
+    /// Sets the size of a file that is open for writing.
+    ///
+    /// # Errors
+    /// [`CallFailure`].
+    pub fn set_size(&mut self, file: File, bytes: u64) -> Result<(), CallFailure> {
+        let attributes = Sattr { size: Some(bytes), ..Sattr::default() };
+        self.operate_on(&Operation::Setattr { file: &file, attributes }, expect_done)
+    }
+
     /// Creates a file with mode 0644, or truncates an existing one. In version 4 it is then open:
     /// see [`Mount::close`].
     ///

@@ -144,6 +144,8 @@ counted! {
     payload_read_bytes,
     /// Payload of WRITE calls that was taken, in bytes.
     payload_written_bytes,
+    /// Bytes that COPY and CLONE moved within the server.
+    copied_bytes,
     /// Bytes received from sockets.
     wire_in_bytes,
     /// Bytes handed to sockets.

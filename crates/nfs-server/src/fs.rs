@@ -11,6 +11,7 @@
 
 mod block;
 mod budget;
+mod clone;
 mod content;
 mod create;
 mod data;
@@ -42,9 +43,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(crate) use self::block::ZEROS;
 pub use self::block::{BLOCK_BYTES, DataPiece};
+pub use self::clone::CLONE_BLOCK_BYTES;
 pub use self::content::{ReadSpan, StoreMode};
 pub use self::create::{CreatedObject, NewObject};
-pub use self::data::{ExtentsRead, SpaceInfo};
+pub use self::data::{CloneRange, ExtentsRead, SpaceInfo};
 pub use self::directory::Name;
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};

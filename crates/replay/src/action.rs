@@ -132,6 +132,8 @@ actions! {
     ReadPlus { offset: u64, count: u32 } = ReadPlus, DATA;
     /// Copies within the server, from `other` to `file`.
     Copy { from_offset: u64, to_offset: u64, len: u64 } = Copy, DATA | CHANGES;
+    /// Shares blocks of `other` with `file`.
+    Clone { from_offset: u64, to_offset: u64, len: u64 } = Clone, DATA | CHANGES;
     /// Gets an extended attribute.
     Getxattr = Getxattr;
     /// Sets an extended attribute with a value of this many bytes.
@@ -277,6 +279,9 @@ fn of_kind(kind: OperationKind, op: &Op, version: Version) -> Counterpart {
         OperationKind::ReadPlus => Action::ReadPlus { offset, count },
         OperationKind::Copy => {
             Action::Copy { from_offset: op.source_offset, to_offset: offset, len }
+        }
+        OperationKind::Clone => {
+            Action::Clone { from_offset: op.source_offset, to_offset: offset, len }
         }
         OperationKind::Getxattr => Action::Getxattr,
         OperationKind::Setxattr => Action::Setxattr { value_bytes: count },

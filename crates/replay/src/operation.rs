@@ -178,6 +178,10 @@ pub(crate) fn operation_of<'o>(
             let from = material.handle(step.other)?;
             Operation::Copy { from, from_offset, to: open, to_offset, len }
         }
+        Action::Clone { from_offset, to_offset, len } => {
+            let from = material.handle(step.other)?;
+            Operation::Clone { from, from_offset, to: open, to_offset, len }
+        }
         Action::Listxattrs { bytes } => Operation::Listxattrs { file, cookie: 0, bytes },
         _ => return named_operation(step, number, file, material),
     })

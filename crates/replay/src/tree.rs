@@ -258,6 +258,7 @@ impl Tree {
                 | Action::SetSize(_)
                 | Action::Allocate { .. }
                 | Action::Copy { .. }
+                | Action::Clone { .. }
                 | Action::Create { size: Some(_), .. }
         );
         if fact.file_type != 0 {

@@ -326,10 +326,18 @@ fn rows_of<'s, 'a>(rows: &[&'s Row<'a>], kind: TableKind) -> Vec<&'s Row<'a>> {
 
 fn reading_notes(rows: &[&Row<'_>], kind: TableKind) -> Vec<String> {
     let mut reading = columns::reading(kind);
+    if !shows_wire(rows) {
+        reading.retain(|line| !line.starts_with(columns::WIRE));
+    }
     if rows.iter().any(|row| row.mark.is_some()) {
         reading.push(best_and_worst::READING.to_owned());
     }
     reading
+}
+
+/// Returns true if a pass shows what it did without the network: operations on ranges of files.
+fn shows_wire(rows: &[&Row<'_>]) -> bool {
+    rows.iter().any(|row| row.judged.pass.needs_data_ops() && row.judged.wire.is_some())
 }
 
 /// Heading of a setting. `rate` is renamed because tables also have a result column of that name.
@@ -353,6 +361,12 @@ fn figure_table(
     for shown in columns::shown(kind) {
         columns.push(Column::new(shown.heading, shown.role));
     }
+    // The column is one of the last, after a reason that may take the place of several others.
+    let unused = columns.iter().rposition(|column| column.name == columns::WIRE);
+    let unused = unused.filter(|_| !shows_wire(shown)).map(|at| columns.len() - at);
+    if let Some(from_end) = unused {
+        columns.remove(columns.len() - from_end);
+    }
     Column::leave_in_order(&mut columns, &LEAVING);
     let mut rows = Vec::new();
     let mut last_run = None;
@@ -372,6 +386,9 @@ fn figure_table(
             }
         }
         cells.extend(columns::cells(kind, row));
+        if let Some(from_end) = unused {
+            cells.remove(cells.len() - from_end);
+        }
         rows.push(TableRow { title, continues, cells });
     }
     let caption = match kind {

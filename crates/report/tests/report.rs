@@ -7,7 +7,7 @@ mod campaigns;
 use campaigns::{HOSTILE, bonnie, empty, failed, programs, quick, sweep, transports, wide};
 use model::{
     Campaign, CaveatCode, ClientRecord, ClientResult, Completion, OfferedLoad, Op, OpKind, Outcome,
-    Pass, WorkingSet,
+    Pass, WireBytes, WorkingSet, Workload,
 };
 use report::{Format, NextStep, ReportDetail, Screen, render, render_screen};
 
@@ -48,6 +48,43 @@ fn commands_have_a_table_of_times() {
     let json: serde_json::Value = serde_json::from_str(&render(&programs(), Format::Json)).unwrap();
     let used = json["figures"].as_array().unwrap().iter().find_map(|f| f.get("program")).unwrap();
     assert_eq!(used["rss_max_bytes"], 24 << 20);
+}
+
+#[test]
+fn shows_wire_beside_moved_bytes() {
+    let mut campaign = sweep();
+    let heads = |campaign: &Campaign| {
+        let report = render(campaign, Format::Markdown);
+        let head = report.lines().find(|line| line.starts_with("| target")).unwrap();
+        head.contains("| wire |")
+    };
+    assert!(!heads(&campaign));
+    for run in &mut campaign.runs {
+        run.spec.workload = Workload::DataOps;
+        run.spec.passes = vec![Pass::Copy];
+        for trial in &mut run.trials {
+            trial.passes.truncate(1);
+            trial.passes[0].pass = Pass::Copy;
+            trial.passes[0].kinds[0].kind = OpKind::Copy;
+            let wire = WireBytes { sent_bytes: 3 << 10, received_bytes: 2 << 10 };
+            trial.passes[0].scope.wire = Some(wire);
+        }
+    }
+    assert!(heads(&campaign));
+    let table = render(&campaign, Format::Table);
+    assert!(table.contains("5.0 KiB") && table.contains("for 256 MiB"), "{table}");
+    let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    let figure = &json["figures"][0];
+    assert_eq!(
+        (&figure["wire_bytes"], &figure["moved_bytes"]),
+        (&5120.into(), &(256 << 20).into())
+    );
+    // A mount whose calls nobody counted has no such column.
+    for trial in &mut campaign.runs[0].trials {
+        trial.passes[0].scope.wire = None;
+    }
+    campaign.runs.truncate(1);
+    assert!(!heads(&campaign));
 }
 
 #[test]

@@ -26,7 +26,7 @@ mod parts;
 mod rates;
 
 pub use parts::CpuUnit;
-pub use parts::{Cpu, KindShare};
+pub use parts::{Cpu, KindShare, WireUse};
 use rates::{
     RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, comparable_rate,
     first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,
@@ -75,6 +75,8 @@ pub struct Judged {
     pub cpu_percent: Option<f64>,
     /// Ops scheduled per second in an open loop, as the median over the trials.
     pub offered_per_s: Option<f64>,
+    /// Bytes on the wire and bytes moved, medians over the trials, if the former are counted.
+    pub wire: Option<WireUse>,
     /// The largest working set of any trial, if known.
     pub working_set: Option<WorkingSet>,
     /// Resources used by a command: medians of its times, and the maximum memory of any trial.
@@ -266,6 +268,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         rate_per_cpu: sorted.summarize(rate_per_cpu(pass)),
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
+        wire: parts::wire_use(&used),
         working_set: parts::working_set(&used),
         program: parts::program_use(&used),
         kinds: parts::kind_shares(&used),

@@ -42,6 +42,7 @@ pub use fairness::{ClientShare, Fairness};
 pub use host_balance::{HostShare, HostsCompared, StartSkew, WorstTimes};
 pub use judge::{
     CaveatExtent, Cpu, CpuUnit, DisturbedTrial, Failure, Judged, JudgedCaveat, KindShare, Point,
+    WireUse,
 };
 pub use load_search::{LoadRange, LoadSearch, Spacing};
 pub use multiple_comparisons::holm;

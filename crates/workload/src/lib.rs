@@ -27,6 +27,7 @@ pub use file_set::FileSet;
 pub use journal::Journal;
 pub use mismatch::Mismatch;
 pub use mismatch::Mismatches;
+pub use mismatch::WrongContent;
 pub use moved_bytes::MovedBytes;
 pub use names::Name;
 pub use pattern::Pattern;

@@ -17,6 +17,8 @@ pub enum Sort {
     OtherFile,
     /// An additional name of a file, created by `Link`, with separate numbers.
     SecondName,
+    /// The file that ranges of a file are copied to or cloned into.
+    Twin,
     /// A directory that ops create, stat and remove.
     Directory,
     /// The new name of such a directory.
@@ -42,6 +44,7 @@ impl Sort {
             Self::File => b'f',
             Self::OtherFile => b'g',
             Self::SecondName => b'h',
+            Self::Twin => b'i',
             Self::Directory => b'd',
             Self::OtherDirectory => b'e',
             Self::Link => b'l',
@@ -154,6 +157,7 @@ mod tests {
             Sort::File,
             Sort::OtherFile,
             Sort::SecondName,
+            Sort::Twin,
             Sort::Directory,
             Sort::OtherDirectory,
             Sort::Link,

@@ -274,6 +274,7 @@ impl Family {
             Pass::Transactions => Self::Pool(Box::new(PoolStream::new(spec, worker, seed))),
             Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),
             Pass::App => Self::Nothing,
+            Pass::Punch | Pass::Seek => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
             _ if pass.moves_blocks() => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
             _ => Self::ByName(ByName::new(spec, pass, kind, worker, seed)),
         }

@@ -5,7 +5,7 @@
 
 use engine::target::Inventory;
 use fleet::KindTotals;
-use model::{CrossCheck, OpKind, Pass, PassResult, RunSpec, Share, Workload};
+use model::{CrossCheck, OpKind, Opens, Pass, PassResult, RunSpec, Share, Workload};
 use workload::{FileSet, Places};
 
 use super::{CrossCheckSources, count_kind, cross_check};
@@ -47,6 +47,14 @@ pub(super) fn cross_checks(
             cross_checks.push(cross_check(files, inventory.files, FILES));
             cross_checks.push(cross_check(set_bytes, inventory.bytes, BYTES));
         }
+        Pass::Copy | Pass::Clone | Pass::Allocate | Pass::Punch => {
+            // The twins stay there once the first pass has made them.
+            let kinds = 1 + u64::from(has_twins(spec, result.pass));
+            cross_checks.push(cross_check(files * kinds, inventory.files, FILES));
+            if is_whole {
+                cross_checks.push(cross_check(set_bytes * kinds, inventory.bytes, BYTES));
+            }
+        }
         Pass::Create => {
             let (created, bytes) = count_kind(result, OpKind::Create);
             cross_checks.push(cross_check(created, inventory.files, FILES));
@@ -76,6 +84,19 @@ pub(super) fn cross_checks(
         _ => {}
     }
     cross_checks
+}
+
+/// Returns true if a pass or an earlier one has made twins of the files.
+fn has_twins(spec: &RunSpec, pass: Pass) -> bool {
+    for earlier in spec.passes() {
+        if earlier.opens() == Opens::Twins {
+            return true;
+        }
+        if *earlier == pass {
+            break;
+        }
+    }
+    false
 }
 
 /// Compares the creations and removals of all agents in a mix with the inventory.

@@ -24,7 +24,8 @@ pub(super) fn cross_checks(
     }
     let mut cross_checks = vec![
         cross_check(
-            bytes_of(result, OpKind::reads_data),
+            // Holes are described, not sent.
+            bytes_of(result, OpKind::reads_data).saturating_sub(tally.ranges.hole_bytes),
             counts.read_bytes,
             "READ bytes counted by the server",
         ),
@@ -34,6 +35,12 @@ pub(super) fn cross_checks(
             "WRITE bytes counted by the server",
         ),
     ];
+    let (_, copied) = count_kind(result, OpKind::Copy);
+    let (_, cloned) = count_kind(result, OpKind::Clone);
+    if copied + cloned > 0 {
+        let source = "bytes copied or cloned by the server";
+        cross_checks.push(cross_check(copied + cloned, counts.copied_bytes, source));
+    }
     let version = spec.nfs().version;
     let recorded = recorded(spec, result, tally);
     for procedure in OperationKind::ALL.iter().copied() {
@@ -62,7 +69,9 @@ const fn spec_knows(procedure: OperationKind, version: NfsVersion) -> bool {
 fn is_one_to_one(spec: &RunSpec, procedure: OperationKind) -> bool {
     match procedure {
         // Data is transferred in as many calls as needed.
-        OperationKind::Read | OperationKind::Write => false,
+        OperationKind::Read | OperationKind::ReadPlus | OperationKind::Write => false,
+        // A server may copy less than requested.
+        OperationKind::Copy => false,
         // Closing files adds calls of these procedures.
         OperationKind::Commit | OperationKind::Close => !spec.closes_in_time(),
         procedure => spec_knows(procedure, spec.nfs().version),
@@ -155,6 +164,10 @@ fn operations(kind: OpKind, spec: &RunSpec) -> [Option<OperationKind>; 2] {
         OpKind::Null => Some(Kind::Null),
         OpKind::Getattr => Some(Kind::Getattr),
         OpKind::Setattr => Some(Kind::Setattr),
+        OpKind::Clone => Some(Kind::Clone),
+        OpKind::Allocate => Some(Kind::Allocate),
+        OpKind::Punch => Some(Kind::Deallocate),
+        OpKind::Seek => Some(Kind::Seek),
         OpKind::Access => Some(if is_old { Kind::Getattr } else { Kind::Access }),
         OpKind::Readlink => Some(Kind::Readlink),
         OpKind::Readdir => Some(Kind::Readdir),

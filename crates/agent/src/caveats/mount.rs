@@ -6,7 +6,7 @@
 use engine::backend::ShortTransfers;
 use lab::mounts::Mount;
 use model::units::Size;
-use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Telemetry};
+use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, Telemetry, WireBytes};
 
 use super::{STORAGE_SHARE_MIN, about_short_transfers, evidence_of_cache, read_bytes};
 
@@ -37,6 +37,17 @@ pub fn about_mount(
     caveats.extend(check_retransmissions(&counters));
     caveats.extend(check_short_transfers(&counters));
     caveats
+}
+
+/// Returns the bytes of all calls and replies of a mount during a pass, if its client counts them.
+pub fn mount_traffic(result: &PassResult, mount: Option<&Mount>) -> Option<WireBytes> {
+    let mount = mount.filter(|mount| mount.is_nfs())?;
+    let counters =
+        MountCounters { telemetry: result.telemetry.first()?, point: &mount.mount_point };
+    Some(WireBytes {
+        sent_bytes: counters.sum_procedures("sent_bytes"),
+        received_bytes: counters.sum_procedures("received_bytes"),
+    })
 }
 
 /// The kernel's counters for one mount during a pass.

@@ -50,6 +50,7 @@ impl Trial<'_> {
                 server: if self.is_alone() { server } else { None },
                 tally,
                 inventory,
+                right_bytes: self.right_bytes(pass, &ending, &mut result.caveats),
                 share: self.assignment.share,
                 others: others.to_vec(),
             };
@@ -60,6 +61,10 @@ impl Trial<'_> {
             } else {
                 facts.extend(caveats::unrecovered(pass, &tally.recovered));
             }
+            result.scope.wire =
+                tally.wire.or_else(|| caveats::mount_traffic(&result, self.mount.as_ref()));
+            facts.extend(caveats::ends_found(&result, &tally.ranges));
+            result.caveats.extend(caveats::about_holes(&result, &tally.ranges));
             let short = &tally.short_transfers;
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
         }
@@ -111,6 +116,23 @@ impl Trial<'_> {
             Err(error) => {
                 let evidence = format!("the files at the target could not be counted: {error}");
                 let data = Evidence::counts(0, 1, "counted", "files at the target");
+                caveats.push(CaveatCode::Accounting.because(evidence).with_data(data));
+                None
+            }
+        }
+    }
+
+    /// Reads what a pass over ranges of files has left there, if the run wants that verified.
+    fn right_bytes(&self, pass: Pass, ending: &Ending, caveats: &mut Vec<Caveat>) -> Option<u64> {
+        if *ending != Ending::Complete {
+            return None;
+        }
+        match self.target.count_right_bytes(&self.assignment.spec, pass) {
+            Ok(right) => right,
+            Err(_) if self.stop.is_set() => None,
+            Err(error) => {
+                let evidence = format!("the files at the target could not be verified: {error}");
+                let data = Evidence::counts(0, 1, "verified", "files at the target");
                 caveats.push(CaveatCode::Accounting.because(evidence).with_data(data));
                 None
             }
@@ -205,6 +227,8 @@ fn broken(result: &PassResult, ending: &Ending) -> Option<TrialAbort> {
         Ending::Complete => None,
         Ending::Stopped => Some(TrialAbort::Stopped),
         Ending::Lost(reason) => Some(TrialAbort::Failed(format!("{pass}: {reason}"))),
+        // Other passes don't need the operation.
+        Ending::TooManyErrors if caveats::is_unsupported(result) => None,
         Ending::TooManyErrors => {
             let errors = caveats::errors_in_words(result);
             Some(TrialAbort::Failed(format!("{pass} aborted after {errors}")))

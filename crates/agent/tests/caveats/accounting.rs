@@ -61,7 +61,16 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
     pool.transactions.directories = 3;
     let mut mix = RunSpec { workload: Workload::OpMix, files: 20, ..small.clone() };
     "sfs3-like-v3".clone_into(&mut mix.op_mix.name);
+    let ranges = RunSpec {
+        workload: Workload::DataOps,
+        // Few file systems share blocks.
+        passes: vec![Pass::Copy, Pass::Allocate, Pass::Punch, Pass::Seek, Pass::ReadPlus],
+        io_size_bytes: 8192,
+        verify: true,
+        ..small.clone()
+    };
     vec![
+        ranges,
         RunSpec { passes: sweeps.to_vec(), ..small.clone() },
         RunSpec { workload: Workload::Mixed, files: 2, ..small.clone() },
         RunSpec { workload: Workload::Bonnie, ..small },
@@ -111,8 +120,15 @@ fn accounts_for_nfs_calls() {
             target.embedded = true;
         }
         for mut spec in runs(&on) {
-            if spec.workload == Workload::Metadata && *version == NfsVersion::V4_2 {
-                spec.passes.splice(1..1, [Pass::SetXattr, Pass::GetXattr]);
+            match spec.workload {
+                Workload::Metadata if *version == NfsVersion::V4_2 => {
+                    spec.passes.splice(1..1, [Pass::SetXattr, Pass::GetXattr]);
+                }
+                Workload::DataOps if *version == NfsVersion::V4_2 => {
+                    spec.passes.splice(1..1, [Pass::Clone]);
+                }
+                Workload::DataOps => continue,
+                _ => {}
             }
             assert_all_exact(&mut DrivenAgent::beside(&server), &spec);
         }
@@ -130,6 +146,9 @@ fn accounts_for_delegations() {
             target.embedded = true;
         }
         for spec in runs(&on) {
+            if spec.workload == Workload::DataOps && version == NfsVersion::V4_1 {
+                continue;
+            }
             let mut agent = DrivenAgent::beside(&server);
             agent.begin(&spec);
             for pass in spec.passes() {

@@ -49,6 +49,7 @@ impl DrivenAgent {
             ServerCounts {
                 read_bytes: counters.payload_read_bytes,
                 write_bytes: counters.payload_written_bytes,
+                copied_bytes: counters.copied_bytes,
                 calls: Calls::from_counts(|kind| counters.calls_of_kind(kind)),
             }
         });

@@ -9,9 +9,9 @@ use fleet::clock::Mapping;
 use fleet::{PassEnd, TrialAbort};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, HostResult, IntervalSample, KindResult,
+    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, Host, HostResult, IntervalSample, KindResult,
     OfferedLoad, PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp,
-    Work, WorkingSet,
+    WireBytes, Work, WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
@@ -235,6 +235,7 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
     all.kept.clone_from(&first.kept);
     all.processor_wait = first.processor_wait;
     all.slots = first.slots;
+    all.wire = first.wire;
     all.interference.clone_from(&first.interference);
     WarmedUp::merge_all(&mut all.warmup, &first.warmup);
     for part in others {
@@ -247,9 +248,14 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
         add_known(&mut all.recovery, more.recovery, Recovery::add);
         add_known(&mut all.kept, more.kept.as_ref(), DataCheck::add);
         add_known(&mut all.processor_wait, more.processor_wait, ProcessorWait::add);
+        add_known(&mut all.wire, more.wire, WireBytes::add);
         all.slots = all.slots.saturating_add(more.slots);
         all.interference.merge(&more.interference);
         WarmedUp::merge_all(&mut all.warmup, &more.warmup);
+    }
+    // Agents of one host would count the calls of its mount again.
+    if parts.iter().any(|part| part.host.contains(Host::FURTHER)) {
+        all.wire = None;
     }
     all
 }

@@ -46,8 +46,8 @@ pub(crate) struct RunArgs {
     /// or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
-    /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, fio, iozone, dd,
-    /// bonnie++
+    /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, data_ops, fio,
+    /// iozone, dd, bonnie++
     #[arg(long, value_delimiter = ',', value_name = "KIND", help_heading = "Factors")]
     workload: Vec<String>,
     /// How ops are executed: posix or uring for a directory, nfs for a server

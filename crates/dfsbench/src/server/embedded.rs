@@ -188,16 +188,18 @@ fn disturb_server(server: &Server, fault: FaultKind, lasts_ms: u64) -> Result<()
 fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
     let mut read_bytes = 0;
     let mut write_bytes = 0;
+    let mut copied_bytes = 0;
     let mut counters: Vec<ServerCounters> = Vec::with_capacity(servers.len());
     for server in servers {
         let counted = server.counters();
         read_bytes += counted.payload_read_bytes;
         write_bytes += counted.payload_written_bytes;
+        copied_bytes += counted.copied_bytes;
         counters.push(counted);
     }
     let calls =
         Calls::from_counts(|kind| counters.iter().map(|counted| counted.calls_of_kind(kind)).sum());
-    ServerCounts { read_bytes, write_bytes, calls }
+    ServerCounts { read_bytes, write_bytes, copied_bytes, calls }
 }
 
 /// Raises the soft limit of open files to the hard limit. If that fails, opening files reports it.

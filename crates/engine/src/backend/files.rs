@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::ops::Deref;
-use std::os::fd::{BorrowedFd, IntoRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 use std::sync::Arc;
 
 use model::{Op, OpError};
@@ -16,10 +16,11 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use workload::names::Sort;
 use workload::places::PathName;
-use workload::{Mismatches, Name, Pattern, Places};
+use workload::{Mismatch, Mismatches, Name, Pattern, Places};
 
-use super::LostTarget;
 use super::mapping::Mapping;
+use super::sparse::SparseLayout;
+use super::{LostTarget, RangeCounts};
 
 /// Open files, names and content; see the module.
 pub struct Files {
@@ -29,6 +30,8 @@ pub struct Files {
     pub places: Arc<Places>,
     /// Every `stride`-th file of the set, open. Empty if a pass works by name.
     pub files: Handles,
+    /// The twins of these files, which are written. Empty unless a pass has them.
+    pub twins: Handles,
     /// The same files as memory mappings. Empty if data is transferred by system calls.
     pub maps: Vec<Mapping>,
     /// Distance between the numbers of the files that are open here.
@@ -39,6 +42,10 @@ pub struct Files {
     pub verify: bool,
     /// Content that differed from what was written.
     pub mismatches: Cell<Mismatches>,
+    /// Where sparse files have data and holes.
+    pub sparse: SparseLayout,
+    /// Work on ranges so far.
+    pub ranges: Cell<RangeCounts>,
     /// Whether files are opened with `O_DIRECT`.
     pub direct: bool,
     /// Flags for opening files whose writes must all be durable: none, `O_DSYNC` or `O_SYNC`.
@@ -91,6 +98,30 @@ impl Files {
         }
     }
 
+    /// Returns the twin of the file with this number.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not open.
+    #[inline]
+    pub fn twin(&self, number: u32) -> Result<&OwnedFd, OpError> {
+        match self.twins.get(self.index(number)) {
+            Some(twin) => Ok(twin),
+            None => Err(failed(Errno::BADF)),
+        }
+    }
+
+    /// Returns the file that ops with this number write: the twin, if there is one.
+    ///
+    /// # Errors
+    /// `EBADF` if it is not open.
+    #[inline]
+    pub fn written_file(&self, number: u32) -> Result<&OwnedFd, OpError> {
+        match self.twins.get(self.index(number)) {
+            Some(twin) => Ok(twin),
+            None => self.file(number),
+        }
+    }
+
     /// Returns the mapping of the file with this number, if files are mapped.
     #[inline]
     pub fn map(&self, number: u32) -> Option<&Mapping> {
@@ -103,13 +134,15 @@ impl Files {
     /// The first failure: data written to that file may be lost.
     pub(super) fn close(&mut self) -> Result<(), LostTarget> {
         self.maps.clear();
-        let Handles::Own(files) = &mut self.files else { return Ok(()) };
         let mut first = None;
         let mut failures = 0;
-        for file in files.drain(..) {
-            if let Err(errno) = close_file(file) {
-                first.get_or_insert(errno);
-                failures += 1;
+        for handles in [&mut self.files, &mut self.twins] {
+            let Handles::Own(files) = handles else { continue };
+            for file in files.drain(..) {
+                if let Err(errno) = close_file(file) {
+                    first.get_or_insert(errno);
+                    failures += 1;
+                }
             }
         }
         match first {
@@ -187,7 +220,29 @@ impl Files {
         if !self.verify {
             return Ok(());
         }
-        let Err(mismatch) = self.pattern.check(data, file, offset_bytes) else { return Ok(()) };
+        self.note_checked(self.pattern.check(data, file, offset_bytes))
+    }
+
+    /// Compares the data read from a sparse file with what it contains, if the plan wants that.
+    ///
+    /// # Errors
+    /// [`OpError::MISMATCH`].
+    pub(crate) fn check_read_sparse(
+        &self,
+        file: u32,
+        offset_bytes: u64,
+        data: &[u8],
+    ) -> Result<(), OpError> {
+        if !self.verify {
+            return Ok(());
+        }
+        self.note_checked(self.sparse.check(&self.pattern, data, file, offset_bytes))
+    }
+
+    /// Records the result of a comparison.
+    #[inline]
+    fn note_checked(&self, checked: Result<(), Mismatch>) -> Result<(), OpError> {
+        let Err(mismatch) = checked else { return Ok(()) };
         let mut log = self.mismatches.get();
         log.note(mismatch);
         self.mismatches.set(log);
@@ -220,6 +275,36 @@ pub fn close_file(file: OwnedFd) -> Result<(), Errno> {
             None | Some(Errno::INTR) => Ok(()),
             Some(errno) => Err(errno),
         },
+    }
+}
+
+/// Makes a range of `to` share the blocks of a range of `from`; a length of 0 means to the end.
+///
+/// **Source:** ioctl_ficlonerange(2).
+///
+/// # Errors
+/// As reported by the file system: `OPNOTSUPP` if it cannot share blocks.
+#[allow(unsafe_code)]
+pub fn clone_range(
+    from: BorrowedFd<'_>,
+    from_offset: u64,
+    to: BorrowedFd<'_>,
+    to_offset: u64,
+    len: u64,
+) -> Result<(), Errno> {
+    let range = libc::file_clone_range {
+        src_fd: from.as_raw_fd().into(),
+        src_offset: from_offset,
+        src_length: len,
+        dest_offset: to_offset,
+    };
+    // SAFETY: both descriptors are open, and the kernel only reads `range`.
+    match unsafe { libc::ioctl(to.as_raw_fd(), libc::FICLONERANGE, &raw const range) } {
+        0 => Ok(()),
+        _ => {
+            let error = std::io::Error::last_os_error();
+            Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        }
     }
 }
 

@@ -17,7 +17,7 @@ mod uncommitted;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use model::{ClientResult, Completion, Op};
+use model::{ClientResult, Completion, Op, WireBytes};
 use nfs_client::proto::client::{Event, File};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Connection, Scratch, TcpCounters};
@@ -53,7 +53,8 @@ impl Nfs {
         let depth = depth_on(&connection, set.queue_depth);
         let opens = if set.own == 0 { Opens::OfAnother } else { Opens::Own };
         let transfers = Transfers::new(depth, connection.free_slots(), opens);
-        let common = WorkerState::new(set);
+        let mut common = WorkerState::new(set);
+        common.wire_before = wire_bytes(&connection);
         let scratch = Scratch::new();
         connection.begin_tcp_counters();
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
@@ -163,9 +164,11 @@ fn tally_of<'a>(
     let resent_bytes = common.rewritten_bytes;
     let mut recovered = RecoveryWork { resent_bytes, ..RecoveryWork::default() };
     let mut tcp = TcpCounters::default();
+    let mut wire = WireBytes::default();
     for connection in connections {
         let counters = connection.counters();
         tcp.add(&connection.tcp_counters());
+        wire.add(wire_bytes(connection));
         read_bytes += counters.payload_bytes_in;
         write_bytes += counters.payload_bytes_out;
         recovered.add(&RecoveryWork {
@@ -176,8 +179,11 @@ fn tally_of<'a>(
             resent_bytes: 0,
         });
     }
+    let ranges = common.ranges;
+    let before = common.wire_before;
     BackendCounts {
-        read_bytes: Some(read_bytes),
+        // READ_PLUS delivers holes, too.
+        read_bytes: Some(read_bytes + ranges.data_bytes + ranges.hole_bytes),
         write_bytes: Some(write_bytes - common.resent_bytes),
         ops: None,
         recovered,
@@ -188,7 +194,18 @@ fn tally_of<'a>(
         mismatches: common.mismatches,
         bad_reply: common.bad_reply,
         tcp,
+        ranges,
+        wire: Some(WireBytes {
+            sent_bytes: wire.sent_bytes.saturating_sub(before.sent_bytes),
+            received_bytes: wire.received_bytes.saturating_sub(before.received_bytes),
+        }),
     }
+}
+
+/// Returns the bytes that a connection has sent and received so far.
+fn wire_bytes(connection: &Connection) -> WireBytes {
+    let counters = connection.counters();
+    WireBytes { sent_bytes: counters.wire_bytes_out, received_bytes: counters.wire_bytes_in }
 }
 
 impl Closing for Nfs {

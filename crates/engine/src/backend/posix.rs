@@ -7,6 +7,7 @@
 mod by_name;
 mod data;
 pub(super) mod names;
+pub(super) mod ranges;
 mod xattrs;
 
 pub(super) use data::{get_each, put_each};
@@ -69,6 +70,10 @@ impl Calls {
             OpKind::Create => by_name::create(set, buffer, op),
             OpKind::ReadFile => by_name::read_file(set, buffer, op),
             OpKind::Append => by_name::append(set, buffer, op),
+            OpKind::Copy | OpKind::Clone | OpKind::Allocate | OpKind::Punch | OpKind::Seek => {
+                ranges::execute(set, op)
+            }
+            OpKind::ReadPlus => ranges::read_sparse(set, buffer, op),
             OpKind::Execute => Err(failed(Errno::OPNOTSUPP)),
             _ => names::execute(set, op),
         }
@@ -99,7 +104,12 @@ impl Backend for Posix {
     }
 
     fn tally(&self) -> BackendCounts {
-        let mismatches = self.calls.set.mismatches.get();
-        BackendCounts { ops: Some(self.queue.executed()), mismatches, ..BackendCounts::default() }
+        let set = &self.calls.set;
+        BackendCounts {
+            ops: Some(self.queue.executed()),
+            mismatches: set.mismatches.get(),
+            ranges: set.ranges.get(),
+            ..BackendCounts::default()
+        }
     }
 }

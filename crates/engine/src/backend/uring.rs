@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use workload::places::PathName;
 
 use super::files::Files;
-use super::posix::names;
+use super::posix::{names, ranges};
 use super::{Backend, BackendCounts, LostTarget, NO_LIMIT, wait_time};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
@@ -86,6 +86,9 @@ const fn is_call(kind: OpKind) -> bool {
             | OpKind::Pathconf
             | OpKind::SetXattr
             | OpKind::GetXattr
+            | OpKind::Copy
+            | OpKind::Clone
+            | OpKind::Seek
             | OpKind::Execute
     )
 }
@@ -169,7 +172,11 @@ impl Uring {
     /// Executes an op without a ring entry immediately.
     fn call_system(&mut self, slot: u32) {
         let state = &mut self.slots[slot as usize];
-        state.outcome = match names::execute(&self.set, &state.op) {
+        let called = match state.op.kind {
+            OpKind::Copy | OpKind::Clone | OpKind::Seek => ranges::execute(&self.set, &state.op),
+            _ => names::execute(&self.set, &state.op),
+        };
+        state.outcome = match called {
             Ok(bytes) => Outcome::Done(bytes),
             Err(error) => Outcome::Failed(error),
         };
@@ -288,8 +295,12 @@ impl Backend for Uring {
     }
 
     fn tally(&self) -> BackendCounts {
-        let mismatches = self.set.mismatches.get();
-        BackendCounts { ops: Some(self.ops), mismatches, ..BackendCounts::default() }
+        BackendCounts {
+            ops: Some(self.ops),
+            mismatches: self.set.mismatches.get(),
+            ranges: self.set.ranges.get(),
+            ..BackendCounts::default()
+        }
     }
 }
 

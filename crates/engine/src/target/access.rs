@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use model::{Caveat, Fact, Pass, RunSpec};
 use workload::FileSet;
+use workload::names::Sort;
 
 use super::fixtures::Preparation;
 use super::neighbors::Neighbors;
@@ -42,6 +43,17 @@ pub(super) trait TargetAccess: Send + Sync {
     /// Counts the contents of the working directory. Returns `None` if there are no files.
     fn inventory(&self, _whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
         Ok(None)
+    }
+
+    /// Passes the content of a file to `check`, piece by piece: offsets and bytes.
+    fn read_file(
+        &self,
+        _sort: Sort,
+        _number: u32,
+        _spec: &RunSpec,
+        _check: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<(), TargetError> {
+        Ok(())
     }
 
     /// Returns true if a working directory was created here rather than joined.

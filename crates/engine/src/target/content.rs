@@ -7,10 +7,14 @@ use std::sync::Arc;
 
 use model::random::draw;
 use model::{Fill, Opens, Pass, RunSpec, Share, Workload};
+use workload::names::Sort;
 use workload::stamp::STAMP_BYTES;
 use workload::{FileSet, Journal, Pattern, Rewrites};
 
-use super::{TrialTarget, largest_op, works_anywhere};
+use super::{
+    TargetConfig, TargetError, TrialTarget, check_stop, largest_op, sparse_layout, works_anywhere,
+};
+use crate::backend::sparse::check_zeros;
 use crate::limits::PREPARE_IO;
 
 /// Returns the content of a run's files, suitable for all op sizes of the run. If the plan wants
@@ -107,6 +111,39 @@ impl TrialTarget {
             }
         }
         self.config.pattern.generate_for(files.into_iter());
+    }
+
+    /// Reads what a pass over ranges has left in this share's files, and counts the bytes that are
+    /// in pieces without a difference. Returns `None` if the run or the pass needs no such check.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn count_right_bytes(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+    ) -> Result<Option<u64>, TargetError> {
+        let is_checked = spec.verify && pass.needs_data_ops() && pass.writes();
+        if !is_checked || spec.target.keeps_nothing() {
+            return Ok(None);
+        }
+        let TargetConfig { pattern, share, .. } = &self.config;
+        let sparse = sparse_layout(spec);
+        let sort = if pass.opens() == Opens::Twins { Sort::Twin } else { Sort::File };
+        let mut right = 0;
+        for number in (0..spec.files).filter(|number| share.owns(*number, spec.workers)) {
+            check_stop(&self.config)?;
+            let mut check = |offset: u64, data: &[u8]| {
+                let checked = match pass {
+                    Pass::Allocate => check_zeros(data, number, offset),
+                    Pass::Punch => sparse.check(pattern, data, number, offset),
+                    _ => pattern.check(data, number, offset),
+                };
+                right += if checked.is_ok() { data.len() as u64 } else { 0 };
+            };
+            self.access.read_file(sort, number, spec, &mut check)?;
+        }
+        Ok(Some(right))
     }
 
     /// Returns the content, as far as it has been generated.

@@ -15,6 +15,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +24,7 @@ use model::work::{is_mark, mark_of};
 use model::{Fact, RunSpec};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
+use workload::names::Sort;
 use workload::{FileSet, Name, Places};
 
 use super::access::{TargetAccess, WorkerPass, is_removed_but_open};
@@ -31,6 +33,7 @@ use super::marked_directories::remove_directory;
 use super::neighbor_search;
 use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError};
+use crate::limits::PREPARE_IO;
 
 /// Time for a kernel's NFS client to write back files that are being removed.
 const WRITTEN_BACK_NS: u64 = 30_000_000_000;
@@ -149,6 +152,28 @@ impl TargetAccess for DirectoryAccess {
                 .map_err(|error| io_error("list", path, &error))?;
         }
         Ok(Some(inventory))
+    }
+
+    fn read_file(
+        &self,
+        sort: Sort,
+        number: u32,
+        _spec: &RunSpec,
+        check: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<(), TargetError> {
+        let path = self.path(sort, number);
+        let failed = |error| io_error("read", &path, &error);
+        let file = fs::File::open(&path).map_err(failed)?;
+        let mut buffer = vec![0; PREPARE_IO as usize];
+        let mut offset = 0;
+        loop {
+            let read = file.read_at(&mut buffer, offset).map_err(failed)?;
+            if read == 0 {
+                return Ok(());
+            }
+            check(offset, &buffer[..read]);
+            offset += read as u64;
+        }
     }
 
     fn made_directory(&self) -> bool {
@@ -345,7 +370,9 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Targ
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let whole_blocks = spec.file_size_bytes.next_multiple_of(found.f_frsize.max(1));
     let files = u64::from(spec.files).div_ceil(targets as u64);
-    let needed = whole_blocks.saturating_mul(files);
+    // Clones share their space with the original.
+    let has_twins = spec.passes().iter().any(|pass| pass.fills_twins());
+    let needed = whole_blocks.saturating_mul(files).saturating_mul(1 + u64::from(has_twins));
     // Some file systems (ramfs, some FUSE) report zero blocks, which doesn't mean that they are
     // full.
     if found.f_blocks > 0 && free < needed {

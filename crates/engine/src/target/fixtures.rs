@@ -14,6 +14,9 @@ use workload::FileSet;
 pub(super) struct Fixtures {
     /// Number of complete files.
     pub(super) files: u32,
+    /// Size of the blocks of these files, every second of which is a hole; 0 for files without
+    /// holes.
+    pub(super) hole_bytes: u32,
     /// Number of directories that ops work on.
     pub(super) directories: u32,
     /// Number of symbolic links.
@@ -38,6 +41,8 @@ pub(super) struct PreparedFixtures(Mutex<PresentFixtures>);
 #[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
 struct PresentFixtures {
     files: bool,
+    /// Every second block of the files is a hole.
+    sparse: bool,
     directories: bool,
     links: bool,
     /// A pass has left an unpredictable subset of the files.
@@ -56,6 +61,13 @@ impl PreparedFixtures {
             *present = PresentFixtures::default();
         }
         let needed = needs(pass, set);
+        if pass.needs_data_ops() && present.sparse != pass.needs_holes() {
+            present.sparse = pass.needs_holes();
+            present.files = false;
+        }
+        if pass.needs_holes() {
+            todo.make.hole_bytes = spec.io_size_bytes;
+        }
         // A removal pass only needs what is left of the pool.
         if !present.files && !present.mixed {
             todo.make.files = needed.files;
@@ -108,6 +120,7 @@ impl PresentFixtures {
         match pass {
             // A pass that is cut short has not written everything.
             Pass::Write | Pass::CharWrite | Pass::Create => self.files = !spec.is_cut(),
+            Pass::Punch => (self.files, self.sparse) = (!spec.is_cut(), true),
             Pass::Remove => (self.files, self.mixed) = (false, false),
             Pass::Mkdir => self.directories = !spec.is_cut(),
             Pass::Rmdir => self.directories = false,
@@ -117,17 +130,33 @@ impl PresentFixtures {
     }
 }
 
+/// Returns the pieces of a file to write, at most `step` bytes each: offsets and lengths. If
+/// `hole_bytes` isn't 0, every second block of that size is left out.
+pub(super) fn pieces_to_write(
+    bytes: u64,
+    hole_bytes: u32,
+    step: u32,
+) -> impl Iterator<Item = (u64, u32)> {
+    let block = if hole_bytes == 0 { bytes.max(1) } else { hole_bytes.into() };
+    (0..bytes).step_by(block as usize).step_by(2).flat_map(move |start| {
+        let end = (start + block).min(bytes);
+        let offsets = (start..end).step_by(step as usize);
+        offsets.map(move |offset| (offset, u64::from(step).min(end - offset) as u32))
+    })
+}
+
 /// Returns what a pass needs if no other pass went before it.
 fn needs(pass: Pass, set: &FileSet) -> Fixtures {
     let names_files = matches!(pass, Pass::Stat | Pass::Rename | Pass::Remove | Pass::ReadFiles)
         || pass.needs_xattrs();
-    let opens_files = matches!(pass.opens(), Opens::ToRead | Opens::Both);
+    let opens_files = matches!(pass.opens(), Opens::ToRead | Opens::Both | Opens::Twins);
     let names_directories = matches!(pass, Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir);
     let is_mix = pass == Pass::OpMix;
     let directories = set.directories();
     let links = set.links();
     Fixtures {
         files: if names_files || opens_files || pass.reads() { set.files() } else { 0 },
+        hole_bytes: 0,
         directories: if names_directories || is_mix { directories } else { 0 },
         links: if is_mix { links } else { 0 },
     }
@@ -187,6 +216,28 @@ mod tests {
         let passes = [Pass::Stat, Pass::Remove, Pass::Rename, Pass::Create, Pass::Rmdir];
         let expected = [(false, 3, 0), (false, 0, 0), (false, 3, 0), (true, 0, 0), (false, 0, 3)];
         assert_eq!(todo(&spec, &passes), expected);
+    }
+
+    #[test]
+    fn rewrites_files_with_or_without_holes() {
+        let spec = RunBuilder::new(Workload::DataOps).files(3).build();
+        let set = FileSet::new(&spec, 1);
+        let made = PreparedFixtures::default();
+        let mut before = |pass| {
+            let make = made.before(&spec, pass, &set).make;
+            (make.files, make.hole_bytes > 0)
+        };
+        assert_eq!([before(Pass::Copy), before(Pass::Clone)], [(3, false), (0, false)]);
+        assert_eq!([before(Pass::Punch), before(Pass::Seek)], [(0, false), (0, true)]);
+        assert_eq!([before(Pass::Allocate), before(Pass::ReadPlus)], [(3, false), (3, true)]);
+    }
+
+    #[test]
+    fn leaves_out_every_second_block() {
+        let pieces = |bytes, hole_bytes| pieces_to_write(bytes, hole_bytes, 4).collect::<Vec<_>>();
+        assert_eq!(pieces(10, 0), [(0, 4), (4, 4), (8, 2)]);
+        assert_eq!(pieces(29, 6), [(0, 4), (4, 2), (12, 4), (16, 2), (24, 4), (28, 1)]);
+        assert_eq!(pieces(0, 0), []);
     }
 
     #[test]

@@ -33,6 +33,7 @@ use super::nfs::stable_how;
 use crate::backend::files::{Files, Handles};
 use crate::backend::nfs::{Nfs, NfsFiles, PlusListing};
 use crate::backend::posix::Posix;
+use crate::backend::sparse::SparseLayout;
 use crate::backend::{Backend, NO_LIMIT};
 use crate::clients::ClientRecords;
 use crate::clock::SystemClock;
@@ -356,12 +357,15 @@ impl Content {
             roots: Vec::new(),
             places: flat_places(),
             files: Handles::Own(vec![file]),
+            twins: Handles::Own(Vec::new()),
             maps: Vec::new(),
             // Any number is that of the only file.
             stride: u32::MAX,
             pattern: self.pattern.clone(),
             verify: false,
             mismatches: Cell::default(),
+            sparse: SparseLayout { block_bytes: 1, file_bytes: 0 },
+            ranges: Cell::default(),
             direct: false,
             durable: OFlags::empty(),
             sync_each: false,
@@ -397,6 +401,8 @@ impl NfsDirectory {
             plus_listing: PlusListing::Readdirplus,
             // The file of each op takes its place.
             files: vec![self.directory],
+            twins: Vec::new(),
+            sparse: SparseLayout { block_bytes: 1, file_bytes: 0 },
             first: 0,
             stride: u32::MAX,
             is_written: true,

@@ -14,9 +14,10 @@ use std::time::Duration;
 use model::units::Size;
 use model::work::mark_of;
 use model::{Caveat, CaveatCode, Fact, NfsTarget, Pass, RunSpec, Workload};
-use nfs_client::proto::client::File;
+use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::{CallFailure, DelegationCounts, Identity, Mount, MountError, MountOptions};
-use workload::{FileSet, Places};
+use workload::names::Sort;
+use workload::{FileSet, Name, Places};
 
 use super::access::{TargetAccess, WorkerPass};
 use super::fixtures::Preparation;
@@ -26,7 +27,7 @@ use super::neighbor_search;
 use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError};
 use crate::backend::nfs::PlusListing;
-use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
+use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED, PREPARE_IO};
 use filling::make_or_join;
 use walking::ByCall;
 
@@ -222,6 +223,30 @@ impl TargetAccess for NfsAccess {
 
     fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
         self.count_entries(whose).map(Some)
+    }
+
+    fn read_file(
+        &self,
+        sort: Sort,
+        number: u32,
+        spec: &RunSpec,
+        check: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<(), TargetError> {
+        let dir = self.place_of(&Places::new(spec), number);
+        let name = Name::new(sort, number);
+        let read = self.with_mount(|mount| {
+            let file = mount.open(dir, name.as_str(), OpenAccess::Read)?;
+            let mut offset = 0;
+            loop {
+                let data = mount.read(file, offset, PREPARE_IO as usize)?;
+                check(offset, &data);
+                if data.len() < PREPARE_IO as usize {
+                    return mount.close(file);
+                }
+                offset += data.len() as u64;
+            }
+        });
+        read.map_err(|failure| self.failed("read", name.as_str(), &failure))
     }
 
     fn adopt_directory(&mut self) {

@@ -11,7 +11,8 @@ use std::sync::{Arc, LazyLock};
 use engine::backend::{Backend, BackendCounts, NO_LIMIT};
 use engine::target::mount_options;
 use engine::{
-    Clock as _, Monitor, OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget, measure,
+    Clock as _, MeasuredPass, Monitor, OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget,
+    measure,
 };
 use model::testing::{RunBuilder, nfs_target};
 use model::{
@@ -251,24 +252,28 @@ pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Pat
     let spec = RunBuilder::from(spec.clone()).target(target).build();
     let target = TrialTarget::create(&spec, config()).unwrap();
     for pass in passes {
-        target.prepare(&spec, *pass).unwrap();
-        let stop = Stop::default();
-        let mut monitor = Monitor {
-            stop: &stop,
-            opened: &|| (),
-            gate: &mut || Some(0),
-            observe: &mut |_| (),
-            client_cpu_ns: &|| 0,
-        };
-        let measured =
-            measure(&target, &spec, *pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
+        let measured = measure_pass(&target, &spec, *pass);
         assert_eq!(measured.result.errors(), 0, "{pass}: {:?}", measured.result.kinds);
         assert!(measured.result.kinds[0].done > 0, "{pass}");
     }
     look(&target.local_paths()[0], &config().pattern);
 }
 
-fn config() -> TargetConfig {
+/// Prepares and runs one pass.
+pub fn measure_pass(target: &TrialTarget, spec: &RunSpec, pass: Pass) -> MeasuredPass {
+    target.prepare(spec, pass).unwrap();
+    let stop = Stop::default();
+    let mut monitor = Monitor {
+        stop: &stop,
+        opened: &|| (),
+        gate: &mut || Some(0),
+        observe: &mut |_| (),
+        client_cpu_ns: &|| 0,
+    };
+    measure(target, spec, pass, Share::whole(spec.workers), 1, &mut monitor).unwrap()
+}
+
+pub fn config() -> TargetConfig {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     static PATTERN: LazyLock<Pattern> = LazyLock::new(|| Pattern::new(7, 1 << 20));
     TargetConfig {

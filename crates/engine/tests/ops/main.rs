@@ -3,3 +3,4 @@
 mod backend_fixture;
 mod kinds;
 mod options;
+mod ranges;

@@ -34,6 +34,8 @@ pub struct Scope {
     pub recovery: Option<Recovery>,
     /// Maximum number of ops in flight over all workers; 0 if unknown.
     pub slots: u32,
+    /// Bytes of all NFS calls and replies during the pass; `None` if they are not counted.
+    pub wire: Option<WireBytes>,
     /// External disturbances of the pass.
     pub interference: Interference,
 }
@@ -50,6 +52,27 @@ impl Scope {
     pub fn warmed_up(&self, kind: OpKind) -> (u64, u64) {
         let of_kind = self.warmup.iter().filter(|warm| warm.kind == kind);
         of_kind.fold((0, 0), |(ops, bytes), warm| (ops + warm.done, bytes + warm.bytes))
+    }
+}
+
+/// Bytes of calls and replies on the wire, with all headers above TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WireBytes {
+    pub sent_bytes: u64,
+    pub received_bytes: u64,
+}
+
+impl WireBytes {
+    /// Returns the bytes in both directions.
+    pub const fn total(&self) -> u64 {
+        self.sent_bytes.saturating_add(self.received_bytes)
+    }
+
+    /// Adds the bytes of other connections.
+    pub const fn add(&mut self, other: Self) {
+        self.sent_bytes = self.sent_bytes.saturating_add(other.sent_bytes);
+        self.received_bytes = self.received_bytes.saturating_add(other.received_bytes);
     }
 }
 

@@ -76,6 +76,10 @@ pub enum Impossible {
     ///
     /// **Source:** RFC 8276.
     XattrsOfVersion(NfsVersion),
+    /// Copies, clones and holes are part of v4.2.
+    ///
+    /// **Source:** RFC 7862.
+    DataOpsOfVersion(NfsVersion),
 }
 
 impl fmt::Display for Impossible {
@@ -112,6 +116,9 @@ impl fmt::Display for Impossible {
             }
             Self::TlsOfOwnServer => f.write_str("server_kind dfsbench does not support TLS"),
             Self::XattrsOfVersion(version) => write!(f, "v{version} has no extended attributes"),
+            Self::DataOpsOfVersion(version) => {
+                write!(f, "v{version} has no operations on ranges of files, such as COPY")
+            }
         }
     }
 }
@@ -142,6 +149,11 @@ impl RunSpec {
         let needs_xattrs = self.passes.iter().any(|pass| pass.needs_xattrs());
         if needs_xattrs && nfs.version != NfsVersion::V4_2 {
             return Some(Impossible::XattrsOfVersion(nfs.version));
+        }
+        // A kernel's client falls back to other calls; ours makes exactly these.
+        let needs_data_ops = self.passes().iter().any(|pass| pass.needs_data_ops());
+        if needs_data_ops && self.target.nfs().is_some() && nfs.version != NfsVersion::V4_2 {
+            return Some(Impossible::DataOpsOfVersion(nfs.version));
         }
         match of_transport(&nfs) {
             Some(why) => Some(why),
@@ -283,6 +295,7 @@ mod tests {
             Impossible::DynamicThreadsOfServer(ServerKind::Ganesha),
             Impossible::TlsOfOwnServer,
             Impossible::XattrsOfVersion(NfsVersion::V4_1),
+            Impossible::DataOpsOfVersion(NfsVersion::V3),
         ];
         insta::assert_snapshot!(reasons.map(|reason| reason.to_string()).join("\n"), @"
         v4.0 runs over TCP only
@@ -308,6 +321,7 @@ mod tests {
         ganesha has no dynamic number of threads
         server_kind dfsbench does not support TLS
         v4.1 has no extended attributes
+        v3 has no operations on ranges of files, such as COPY
         ");
     }
 
@@ -333,6 +347,11 @@ mod tests {
         };
         assert_eq!(xattrs(NfsVersion::V4_2), None);
         assert_eq!(xattrs(NfsVersion::V4_1), Some(Impossible::XattrsOfVersion(NfsVersion::V4_1)));
+        let copies = |version| {
+            why(move |spec, nfs| (spec.passes, nfs.version) = (vec![Pass::Copy], version))
+        };
+        assert_eq!(copies(NfsVersion::V4_2), None);
+        assert_eq!(copies(NfsVersion::V4_0), Some(Impossible::DataOpsOfVersion(NfsVersion::V4_0)));
         let connections = why(|_, nfs| (nfs.proto, nfs.nconnect) = (Proto::Udp, 2));
         assert_eq!(connections, Some(Impossible::ConnectionsOverUdp));
     }

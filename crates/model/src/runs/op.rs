@@ -55,6 +55,19 @@ words! {
         SetXattr = "set_xattr",
         /// Reads the value of an extended attribute of a file, by name.
         GetXattr = "get_xattr",
+        /// Copies `len_bytes` at `offset_bytes` of a file to its twin without reading or writing
+        /// them: `copy_file_range` or COPY.
+        Copy = "copy",
+        /// Lets the twin of a file share the blocks of a range: `FICLONERANGE` or CLONE.
+        Clone = "clone",
+        /// Reserves space for a range of the twin: `fallocate` or ALLOCATE.
+        Allocate = "allocate",
+        /// Punches a hole: `fallocate` or DEALLOCATE.
+        Punch = "punch",
+        /// Finds the end of the data or of the hole at `offset_bytes`: `lseek` or SEEK.
+        Seek = "seek",
+        /// Like `Read`, of a sparse file, whose holes a server needn't send: READ_PLUS.
+        ReadPlus = "read_plus",
         /// Does nothing on the server.
         Null = "null",
         /// Reads the attributes of an open file.
@@ -93,14 +106,19 @@ words! {
 }
 
 impl OpKind {
-    /// Returns true if the kind transfers file data, so that a byte rate makes sense.
+    /// Returns true if the kind transfers or changes file data, so that a byte rate makes sense.
     pub const fn moves_data(self) -> bool {
-        self.reads_data() || self.writes_data()
+        self.reads_data() || self.writes_data() || self.changes_range()
+    }
+
+    /// Returns true if the kind changes a range of a file without transferring its data.
+    pub const fn changes_range(self) -> bool {
+        matches!(self, Self::Copy | Self::Clone | Self::Allocate | Self::Punch)
     }
 
     /// Returns true if the kind reads file data.
     pub const fn reads_data(self) -> bool {
-        matches!(self, Self::Read | Self::GetChars | Self::Update | Self::ReadFile)
+        matches!(self, Self::Read | Self::GetChars | Self::Update | Self::ReadFile | Self::ReadPlus)
     }
 
     /// Returns true if the kind writes file data.
@@ -118,6 +136,8 @@ impl OpKind {
                 | Self::StatDir
                 | Self::ReadFile
                 | Self::GetXattr
+                | Self::Seek
+                | Self::ReadPlus
                 | Self::Null
                 | Self::Getattr
                 | Self::Lookup

@@ -58,6 +58,18 @@ words! {
         SetXattr = "set_xattr",
         /// The same attribute of every file, read by name.
         GetXattr = "get_xattr",
+        /// Every block of every file, copied to a second file by the system or the server.
+        Copy = "copy",
+        /// Every block of every file, shared with a second file.
+        Clone = "clone",
+        /// Space for every block of a second, empty file, reserved.
+        Allocate = "allocate",
+        /// Every second block of every file, turned into a hole.
+        Punch = "punch",
+        /// The ends of the data and holes of sparse files, found one after the other.
+        Seek = "seek",
+        /// Sequential read of sparse files, of which only the data needs to be transferred.
+        ReadPlus = "read_plus",
         /// Transactions on a pool of files.
         Transactions = "transactions",
         /// All kinds of calls in the given proportions.
@@ -105,6 +117,8 @@ pub enum Opens {
     ToRead,
     /// Opened for reading and writing, without truncation.
     Both,
+    /// Opened for reading, and a twin of each is created or truncated for writing.
+    Twins,
 }
 
 /// Basic properties of a pass, from which all others follow.
@@ -159,6 +173,12 @@ impl Pass {
             Self::Rmdir => by_name(&[Op::Rmdir]),
             Self::SetXattr => by_name(&[Op::SetXattr]),
             Self::GetXattr => by_name(&[Op::GetXattr]),
+            Self::Copy => over_blocks(Opens::Twins, &[Op::Copy, Op::Sync]),
+            Self::Clone => over_blocks(Opens::Twins, &[Op::Clone, Op::Sync]),
+            Self::Allocate => over_blocks(Opens::Twins, &[Op::Allocate, Op::Sync]),
+            Self::Punch => over_some(Opens::Both, &[Op::Punch, Op::Sync]),
+            Self::Seek => over_some(Opens::ToRead, &[Op::Seek]),
+            Self::ReadPlus => over_blocks(Opens::ToRead, &[Op::ReadPlus]),
             Self::Transactions => by_name(&[Op::Create, Op::Remove, Op::ReadFile, Op::Append]),
             Self::App => by_name(&[Op::Execute]),
         }
@@ -176,7 +196,26 @@ impl Pass {
 
     /// Returns true if the main result is a byte rate rather than an op rate.
     pub const fn is_byte_rate(self) -> bool {
-        self.moves_blocks()
+        self.moves_blocks() || matches!(self, Self::Punch)
+    }
+
+    /// Returns true if the pass needs operations on ranges of files, which not every target
+    /// supports.
+    pub const fn needs_data_ops(self) -> bool {
+        matches!(
+            self,
+            Self::Copy | Self::Clone | Self::Allocate | Self::Punch | Self::Seek | Self::ReadPlus
+        )
+    }
+
+    /// Returns true if the pass needs space for twins of all files; clones share theirs.
+    pub const fn fills_twins(self) -> bool {
+        matches!(self, Self::Copy | Self::Allocate)
+    }
+
+    /// Returns true if the pass works on files whose every second block is a hole.
+    pub const fn needs_holes(self) -> bool {
+        matches!(self, Self::Seek | Self::ReadPlus)
     }
 
     /// Returns true if the pass needs extended attributes, which not every target supports.
@@ -217,7 +256,7 @@ impl Pass {
 
     /// Returns true if the pass writes every byte of the data files.
     pub const fn writes_every_block(self) -> bool {
-        self.moves_blocks() && self.writes()
+        self.moves_blocks() && self.writes() && !self.needs_data_ops()
     }
 
     /// Returns true if the pass ends after a given time rather than with its files.
@@ -261,8 +300,9 @@ mod tests {
             match pass.opens() {
                 Opens::Nothing => assert!(!pass.moves_blocks(), "{pass}"),
                 Opens::Truncated => assert!(pass.writes() && !pass.reads(), "{pass}"),
-                Opens::ToRead => assert!(pass.reads() && !pass.writes(), "{pass}"),
+                Opens::ToRead => assert!(!pass.writes(), "{pass}"),
                 Opens::Both => assert!(pass.writes(), "{pass}"),
+                Opens::Twins => assert!(pass.writes() && !pass.reads(), "{pass}"),
             }
         }
     }

@@ -46,7 +46,7 @@ impl Default for Placement {
 
 impl Host {
     /// Separates a host's name from the number of a further agent on it; not allowed in plans.
-    const FURTHER: char = ':';
+    pub const FURTHER: char = ':';
 
     /// Returns the same host for its agent `number`, counted from 2 on.
     #[must_use]

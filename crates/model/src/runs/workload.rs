@@ -25,6 +25,8 @@ words! {
         Transactions = "transactions",
         /// All kinds of NFS calls in the proportions of a field study, at an offered load.
         OpMix = "op_mix",
+        /// Operations on ranges of files: copies, clones, space, holes.
+        DataOps = "data_ops",
         /// A user-defined command.
         App = "app",
         /// Runs fio and parses its results.
@@ -127,6 +129,9 @@ const BLOCK_PASSES: &[Pass] = &[
     Pass::StrideRead,
 ];
 
+const DATA_OPS_PASSES: &[Pass] =
+    &[Pass::Copy, Pass::Clone, Pass::Allocate, Pass::Punch, Pass::Seek, Pass::ReadPlus];
+
 /// Groups that apply to every tool that transfers data.
 const TOOL: &[G] = &[G::Passes, G::FileSize, G::Data, G::IoSize, G::Transfers];
 
@@ -216,6 +221,15 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         settings: &[G::Engine, G::Workers, G::Data, G::IoSize, G::Transfers],
         io_size_bytes: BONNIE_IO_SIZE,
         shares_files: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::DataOps,
+        description: "Copies, clones, allocates and punches ranges of files without moving data",
+        passes: DATA_OPS_PASSES,
+        passes_allowed: DATA_OPS_PASSES,
+        settings: FILE_PASS_SETTINGS,
+        io_size_bytes: STREAM_IO_SIZE,
         ..USUAL
     },
     WorkloadRow {

@@ -313,7 +313,9 @@ settings! {
     /// Bytes of one read or write. Not for metadata.
     IoSize => size("io_size", run!(io_size_bytes))
         .range(1, 64 * MIB, "each op in flight holds a buffer of this size")
-        .default_rule("stream: 1MiB; mixed: 4KiB; bonnie, op_mix: 8KiB; at most file_size")
+        .default_rule(
+            "stream, data_ops: 1MiB; mixed: 4KiB; bonnie, op_mix: 8KiB; at most file_size",
+        )
         .only(WITH_IO_SIZE).always_shown();
     /// Give each worker its own files, or let all workers use each file. Only for stream.
     Sharing => word("sharing", run!(layout.sharing), Sharing::NAMES).only(&[W::Stream]);
@@ -463,7 +465,7 @@ settings! {
     /// Drop the files from this host's page cache before reading them. Only for posix and uring;
     /// not for metadata.
     Invalidate => flag("invalidate", run!(invalidate)).default(Flag(true))
-        .only(&[W::Stream, W::Mixed, W::Bonnie, W::OpMix]).when(invalidates_itself)
+        .only(&[W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps]).when(invalidates_itself)
         .always_shown();
     /// Content of written data. Not for null.
     Data => word("data", run!(data.fill), Fill::NAMES).family(Family::Data);

@@ -215,6 +215,9 @@ operations! {
     /// Makes the server copy `len` bytes; 0 means to the end.
     Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 } = "COPY"
         v4 Copy;
+    /// Makes a range of a file share the blocks of another; a length of 0 means to the end.
+    Clone { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 } = "CLONE"
+        v4 Clone;
     /// Gets the value of an extended attribute. Names have no prefix such as `user.`.
     Getxattr { file: &'a File, name: &'a [u8] } = "GETXATTR" v4 Getxattr;
     /// Sets an extended attribute; the value is copied.

@@ -100,6 +100,11 @@ impl Receiver {
         }
     }
 
+    /// Reserves memory for a reply without a READ payload, with `bytes` bytes of data.
+    pub(super) fn reserve_head(&mut self, bytes: usize) {
+        self.head.reserve(REPLY_HEAD_BYTES + bytes - self.head.len());
+    }
+
     /// Returns the largest READ that can be received.
     pub(super) fn payload_bytes_max(&self) -> u32 {
         self.payload_bytes_max

@@ -17,6 +17,12 @@ impl Session {
         self.table.reserve_headers(bytes as usize);
     }
 
+    /// Reserves memory for replies that are not READs, with up to `bytes` bytes of data, so that
+    /// receiving READ_PLUS never allocates.
+    pub fn reserve_replies(&mut self, bytes: u32) {
+        self.receiver.reserve_head(bytes as usize);
+    }
+
     /// Returns true if bytes are waiting to be sent.
     pub fn wants_write(&self) -> bool {
         !self.queue.is_empty() && self.may_send()

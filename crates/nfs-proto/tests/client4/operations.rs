@@ -63,6 +63,43 @@ fn rejects_operations_of_later_minor() {
 }
 
 #[test]
+fn copies_and_clones_whole_ranges() {
+    let from = &file();
+    let to = &File { owner: 7, ..file() };
+    let offsets = (4096, 8192, 12_288);
+    let (from_offset, to_offset, len) = offsets;
+    let mut session = client(ProtocolVersion::V4_2, 4);
+    let seen = start(&mut session, &Operation::Clone { from, from_offset, to, to_offset, len });
+    let Op::Clone { source_offset, destination_offset, count, .. } = seen.ops()[4] else {
+        panic!("{seen:?}")
+    };
+    assert_eq!((source_offset, destination_offset, count), offsets);
+    answer(
+        &mut session,
+        &seen,
+        &[PUTFH, OpResult::Ok(OpOk::Savefh), PUTFH, OpResult::Ok(OpOk::Clone)],
+    );
+    assert_eq!(result(&mut session), Ok(Outcome::Done));
+    for (callback_id, is_done) in [(None, true), (Some(OPENED), false)] {
+        let mut session = client(ProtocolVersion::V4_2, 4);
+        let seen = start(&mut session, &Operation::Copy { from, from_offset, to, to_offset, len });
+        let Op::Copy { synchronous: true, .. } = seen.ops()[4] else { panic!("{seen:?}") };
+        let copied = OpResult::Ok(OpOk::Copy {
+            callback_id,
+            count: len,
+            committed: StableHow::FileSync,
+            verifier: Verifier([3; 8]),
+            consecutive: true,
+            synchronous: callback_id.is_none(),
+        });
+        answer(&mut session, &seen, &[PUTFH, OpResult::Ok(OpOk::Savefh), PUTFH, copied]);
+        let result = result(&mut session);
+        assert_eq!(matches!(result, Ok(Outcome::Copied { .. })), is_done, "{result:?}");
+        assert_eq!(matches!(result, Err(CallError::Malformed(_))), !is_done, "{result:?}");
+    }
+}
+
+#[test]
 fn opens_by_handle_only_in_sessions() {
     let operation = Operation::OpenHandle { file: &file(), access: OpenAccess::Write };
     let mut session = client(ProtocolVersion::V4_1, 4);

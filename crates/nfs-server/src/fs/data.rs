@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::block::DataPiece;
+use super::clone::CLONE_BLOCK_BYTES;
 use super::content::{FileContent, ReadSpan};
 use super::handle::InodeId;
 use super::inode::{Body, INODE_BYTES};
@@ -25,6 +26,17 @@ pub struct SpaceInfo {
     pub total_files: u64,
     /// Inodes that fit into the free memory.
     pub free_files: u64,
+}
+
+/// The ranges of a clone.
+#[derive(Clone, Copy, Debug)]
+pub struct CloneRange {
+    /// The source and the offset in it.
+    pub from: (InodeId, u64),
+    /// The file that changes and the offset in it.
+    pub to: (InodeId, u64),
+    /// Length in bytes; 0 means to the end of the source.
+    pub length: u64,
 }
 
 /// Output buffers of `FileSystem::read_extents`.
@@ -300,6 +312,42 @@ impl FileSystem {
         context: &Context,
     ) -> Result<Change, FsError> {
         self.change_data(id, context, |content| content.punch(offset, length, &self.budget))
+    }
+
+    /// Makes a range of a file share the blocks of another range; returns its length.
+    ///
+    /// Offsets are multiples of [`CLONE_BLOCK_BYTES`], and so is the length, unless the range ends
+    /// where the source does and reaches the end of the other file.
+    ///
+    /// # Errors
+    /// `Invalid` for ranges that are not aligned, overlap or go beyond the source; `NoSpace`,
+    /// `FileTooBig` or `IsDirectory`; `AccessDenied`.
+    pub fn clone_range(&self, range: &CloneRange, context: &Context) -> Result<u64, FsError> {
+        let CloneRange { from, to, length } = *range;
+        let source = self.table.get(from.0)?;
+        // One inode is locked at a time: the blocks of the snapshot can't change any more.
+        let (snapshot, length, is_tail) = {
+            let state = source.read();
+            let content = state.body.file()?;
+            context.caller.check_data(state.protection(), READ)?;
+            let left = content.size().checked_sub(from.1).ok_or(FsError::Invalid)?;
+            let length = if length == 0 { left } else { length };
+            let is_aligned = (from.1 | to.1).is_multiple_of(CLONE_BLOCK_BYTES);
+            let is_tail = !length.is_multiple_of(CLONE_BLOCK_BYTES);
+            let overlaps = from.0 == to.0 && from.1.abs_diff(to.1) < length;
+            if !is_aligned || overlaps || length > left || is_tail && length != left {
+                return Err(FsError::Invalid);
+            }
+            source.set_atime(context.now);
+            (content.snapshot(from.1, length), length, is_tail)
+        };
+        self.change_data(to.0, context, |content| {
+            if is_tail && to.1.saturating_add(length) < content.size() {
+                return Err(FsError::Invalid);
+            }
+            content.adopt(to.1, length, &snapshot, &self.budget)
+        })?;
+        Ok(length)
     }
 
     fn change_data(

@@ -82,7 +82,7 @@ pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Opt
         Impossible::TlsWithV2 => {
             (&[Setting::XprtSec, Setting::NfsVers], "xprtsec none, or nfsvers 3 or newer")
         }
-        Impossible::XattrsOfVersion(_) => {
+        Impossible::XattrsOfVersion(_) | Impossible::DataOpsOfVersion(_) => {
             (&[Setting::Passes, Setting::NfsVers], "nfsvers 4.2, or other passes")
         }
         Impossible::ConnectionsOverUdp => {
@@ -297,7 +297,8 @@ fn check_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
     if run.workload == Workload::OpMix {
         return check_mix_on_server(run, written);
     }
-    let files = u64::from(run.files);
+    let twins = u64::from(run.passes().iter().any(|pass| pass.fills_twins()));
+    let files = u64::from(run.files) * (1 + twins);
     let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
     let [of_files, of_size] = file_settings(run.workload);
     let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));

@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use engine::backend::files::clone_range;
 use nfs_client::proto::Status;
 use nfs_client::proto::client::OpenAccess;
 use nfs_client::proto::nfs3::StableHow;
@@ -280,6 +281,12 @@ impl Caller<'_> {
                     }
                     left -= copied as u64;
                 }
+            }
+            Action::Clone { from_offset, to_offset, len } => {
+                let flags = OFlags::RDONLY | OPENED;
+                let from = fs::openat(self.top, job.other.as_c_str(), flags, Mode::empty())?;
+                self.calls += 2;
+                clone_range(from.as_fd(), from_offset, file, to_offset, len)?;
             }
             _ => return Err(Errno::OPNOTSUPP),
         }

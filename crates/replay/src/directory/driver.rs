@@ -201,7 +201,7 @@ impl Driver<'_> {
         if job.open.is_none() {
             self.write_paths(job, step)?;
         }
-        if let Action::Copy { .. } = step.action {
+        if let Action::Copy { .. } | Action::Clone { .. } = step.action {
             let written = self.places.write_path(&mut job.other, step.other, None, self.names);
             written.ok_or(StepRefusal::Impossible)?;
         }

@@ -15,7 +15,7 @@ use stats::Summary;
 use super::row::Row;
 use crate::document::{Cell, Role};
 
-pub(crate) use entries::{COLUMNS, IDENTITY, REPETITION};
+pub(crate) use entries::{COLUMNS, IDENTITY, REPETITION, WIRE};
 pub(crate) use value::{Value, ValueType};
 
 /// Column of a report.

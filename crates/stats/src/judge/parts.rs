@@ -155,6 +155,26 @@ pub(super) fn offered_per_s(used: &[&PassResult]) -> Option<f64> {
     median(&rates)
 }
 
+/// Bytes on the wire and bytes moved in a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireUse {
+    /// Bytes of all calls and replies in both directions.
+    pub wire_bytes: u64,
+    /// Bytes of file data that ops transferred or changed.
+    pub moved_bytes: u64,
+}
+
+/// Returns the medians over the trials, or `None` if nobody counted the calls of some trial.
+pub(super) fn wire_use(used: &[&PassResult]) -> Option<WireUse> {
+    let mut wire = Vec::with_capacity(used.len());
+    let mut moved = Vec::with_capacity(used.len());
+    for result in used {
+        wire.push(result.scope.wire?.total() as f64);
+        moved.push(result.bytes() as f64);
+    }
+    Some(WireUse { wire_bytes: median(&wire)? as u64, moved_bytes: median(&moved)? as u64 })
+}
+
 /// Summarizes the resources of a command: medians of its times, and the maximum memory of any
 /// trial.
 pub(super) fn program_use(used: &[&PassResult]) -> Option<ProgramUse> {

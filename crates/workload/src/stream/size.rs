@@ -92,7 +92,7 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
     let whole = spec.file_size_bytes.is_multiple_of(io_size);
     match pass {
         Pass::Mix | Pass::Seeks => Some(ops * io_size),
-        _ if pass.moves_blocks() => {
+        _ if pass.moves_blocks() || pass == Pass::Punch => {
             let block = spec.layout.block_size_bytes;
             let is_equal = whole && block.is_multiple_of(io_size);
             if is_equal { Some(ops * io_size) } else { None }
@@ -123,6 +123,14 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
             let (ops, bytes) = sweep::share(spec, worker);
             (ops, Some(bytes))
         }
+        Pass::Punch => {
+            let (ops, bytes) = sweep::share_of_every_second(spec, numbers);
+            (ops, Some(bytes))
+        }
+        Pass::Seek => {
+            let (ops, _) = sweep::share(spec, worker);
+            (ops, Some(0))
+        }
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         Pass::Create | Pass::ReadFiles => {
             let bytes = match spec.workload {
@@ -146,7 +154,7 @@ const fn is_bounded(load: &Load) -> bool {
 pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
     let mut ops = spec.load.ops_max;
     let mut bytes = spec.load.bytes_max;
-    let is_equal = pass.moves_blocks() || pass == Pass::Mix || pass == Pass::Seeks;
+    let is_equal = pass.moves_blocks() || matches!(pass, Pass::Mix | Pass::Seeks | Pass::Punch);
     if is_equal && bytes > 0 {
         let as_ops = bytes.div_ceil(u64::from(spec.io_size_bytes.max(1)));
         ops = if ops == 0 { as_ops } else { ops.min(as_ops) };

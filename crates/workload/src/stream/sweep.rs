@@ -42,6 +42,8 @@ enum SweepOrder {
     Backward,
     Strided(u64),
     Shuffled,
+    /// Every second piece, starting with the second.
+    EverySecond,
 }
 
 /// Position of a walk that is not sequential.
@@ -64,9 +66,10 @@ impl Sweep {
                 Pass::BackwardRead => SweepOrder::Backward,
                 Pass::StrideRead => SweepOrder::Strided(u64::from(spec.layout.stride.max(1))),
                 Pass::RandomRead | Pass::RandomWrite => SweepOrder::Shuffled,
+                Pass::Punch => SweepOrder::EverySecond,
                 _ => SweepOrder::Forward,
             },
-            syncs: spec.durability == Durability::Sync && kind.writes_data() && !shared,
+            syncs: spec.durability == Durability::Sync && kind.changes() && !shared,
             io_size: u64::from(spec.io_size_bytes),
             file_size: spec.file_size_bytes,
             stretch_size,
@@ -105,13 +108,15 @@ impl Sweep {
         let piece = if self.order == SweepOrder::Forward { self.next } else { self.next_walked() };
         self.next += 1;
         let offset = self.start + piece * self.io_size;
-        Op::new(self.kind, self.file, offset, self.io_size.min(self.end - offset) as u32)
+        let len = if self.kind == OpKind::Seek { 0 } else { self.io_size.min(self.end - offset) };
+        Op::new(self.kind, self.file, offset, len as u32)
     }
 
     /// Returns the next piece of a walk that is not sequential.
     #[inline(never)]
     fn next_walked(&mut self) -> u64 {
         match &mut self.walked {
+            WalkOrder::Straight if self.order == SweepOrder::EverySecond => 2 * self.next + 1,
             WalkOrder::Straight => self.pieces - 1 - self.next,
             // Every stride-th piece. At the end of the stretch, the next turn begins one piece
             // later, until all pieces have been processed.
@@ -177,12 +182,17 @@ impl Sweep {
         self.start = stretch % self.stretches_per_file * self.stretch_size;
         self.end = (self.start + self.stretch_size).min(self.file_size);
         self.pieces = (self.end - self.start).div_ceil(self.io_size);
+        if self.order == SweepOrder::EverySecond {
+            self.pieces /= 2;
+        }
         self.walked = match self.order {
             SweepOrder::Strided(_) => WalkOrder::Strided(0, 0),
             SweepOrder::Shuffled => {
                 WalkOrder::Shuffled(Permutation::new(draw(self.seed, stretch), self.pieces))
             }
-            SweepOrder::Forward | SweepOrder::Backward => WalkOrder::Straight,
+            SweepOrder::Forward | SweepOrder::Backward | SweepOrder::EverySecond => {
+                WalkOrder::Straight
+            }
         };
     }
 }
@@ -228,6 +238,16 @@ pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     let wholes = count - lasts;
     let pieces = wholes * stretch.div_ceil(io_size) + lasts * last.div_ceil(io_size);
     (pieces, wholes * stretch + lasts * last)
+}
+
+/// Returns the pieces and bytes of a worker that processes every second piece of its own files.
+pub(super) fn share_of_every_second(spec: &RunSpec, files: u64) -> (u64, u64) {
+    let size = spec.file_size_bytes;
+    let io_size = u64::from(spec.io_size_bytes.max(1));
+    let pieces = size.div_ceil(io_size);
+    // If the number is even, the last piece is one of them, and may be shorter.
+    let missing = if pieces.is_multiple_of(2) { pieces * io_size - size } else { 0 };
+    (files * (pieces / 2), files * (pieces / 2 * io_size - missing))
 }
 
 /// All pieces of all shared files in one random order, distributed in turn.

@@ -50,7 +50,7 @@ fn shared(block_size_bytes: u64) -> Layout {
     Layout { sharing: Sharing::Shared, block_size_bytes, ..Layout::default() }
 }
 
-const SWEEPS: [Pass; 11] = [
+const SWEEPS: [Pass; 13] = [
     Pass::Write,
     Pass::Rewrite,
     Pass::Read,
@@ -62,6 +62,8 @@ const SWEEPS: [Pass; 11] = [
     Pass::CharWrite,
     Pass::CharRead,
     Pass::Update,
+    Pass::Copy,
+    Pass::ReadPlus,
 ];
 
 /// Returns the ops of a stream, in batches of varying sizes if possible, up to about `most`.
@@ -132,6 +134,33 @@ fn writes_every_byte_once_and_syncs() {
             assert_eq!(next, spec.file_size_bytes);
         }
         assert_eq!(ops.len() as u64, pass_size(&spec, Pass::Write).ops.unwrap() + 4);
+    }
+}
+
+#[test]
+fn punches_every_second_block() {
+    for (blocks, tail, workers) in [(7, 0, 1), (8, 100, 2), (2, 1, 3)] {
+        let spec = RunBuilder::from(spec(Workload::DataOps, workers))
+            .file_size_bytes(4096 * blocks - tail)
+            .durability(Durability::Sync)
+            .build();
+        let punches: Vec<Op> = ops(&spec, Pass::Punch, 0);
+        let syncs = punches.iter().filter(|op| op.kind == OpKind::Sync).count();
+        assert_eq!(syncs, spec.files as usize);
+        let mut first: Vec<Op> = punches.into_iter().filter(|op| op.file == 0).collect();
+        first.pop();
+        let offsets: Vec<u64> = first.iter().map(|op| op.offset_bytes / 4096).collect();
+        assert_eq!(offsets, (0..blocks).filter(|block| block % 2 == 1).collect::<Vec<_>>());
+        let bytes: u64 = first.iter().map(|op| u64::from(op.len_bytes)).sum();
+        let files = u64::from(spec.files);
+        let size = pass_size(&spec, Pass::Punch);
+        assert_eq!((size.ops, size.bytes), (Some(files * (blocks / 2)), Some(files * bytes)));
+        // A seek goes from the start of each block, and moves nothing.
+        let seeks = ops(&spec, Pass::Seek, 0);
+        assert!(seeks.iter().all(|op| op.kind == OpKind::Seek && op.len_bytes == 0));
+        let size = pass_size(&spec, Pass::Seek);
+        assert_eq!((size.ops, size.bytes), (Some(files * blocks), Some(0)));
+        assert_eq!(seeks.len() as u64, files * blocks);
     }
 }
 
@@ -390,7 +419,7 @@ fn bounds_are_kept_to_the_op() {
                     files
                 };
                 if pass.kinds().contains(&OpKind::Sync) {
-                    assert_eq!(files(|kind| kind == OpKind::Sync), files(OpKind::writes_data));
+                    assert_eq!(files(|kind| kind == OpKind::Sync), files(OpKind::changes));
                 }
             }
         }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::closing::{self, Closing};
 use super::set::{NfsFiles, WorkerState};
 use super::transfers::{Opens, Transfers};
-use super::{depth_on, tally_of};
+use super::{depth_on, tally_of, wire_bytes};
 use crate::backend::{Backend, BackendCounts, LostTarget, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
@@ -60,10 +60,12 @@ impl Many {
         let count = connections.len();
         let mut depths = Vec::with_capacity(count);
         let mut entries = Vec::with_capacity(count);
+        let mut common = WorkerState::new(set);
         for (number, mut connection) in connections.into_iter().enumerate() {
             connection.begin_tcp_counters();
             // Opens belong to the client that made them, which is the first one.
-            let opens = if number < set.own { Opens::Own } else { Opens::OfAnother };
+            common.wire_before.add(wire_bytes(&connection));
+            let opens = if number < common.set.own { Opens::Own } else { Opens::OfAnother };
             let depth = depth_on(&connection, depth);
             depths.push(depth);
             entries.push(Entry {
@@ -80,7 +82,7 @@ impl Many {
             to_drive: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
-            common: WorkerState::new(set),
+            common,
             ticked_ns: 0,
         };
         for number in 0..count {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use model::WireBytes;
 use model::units::Size;
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
@@ -13,7 +14,8 @@ use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Grid, Piece, Uncommitted};
 use crate::backend::calls::CallCounts;
-use crate::backend::{BadReply, LostTarget, ShortTransfers};
+use crate::backend::sparse::SparseLayout;
+use crate::backend::{BadReply, LostTarget, RangeCounts, ShortTransfers};
 use crate::clients::ClientRecords;
 use crate::limits::REWRITE_ROUNDS_MAX;
 
@@ -43,6 +45,10 @@ pub struct NfsFiles {
     /// Every `stride`-th file of the set, starting with number `first`. Empty if a pass works by
     /// name.
     pub files: Vec<File>,
+    /// The twins of these files, which are written. Empty unless a pass has them.
+    pub twins: Vec<File>,
+    /// Where sparse files have data and holes.
+    pub sparse: SparseLayout,
     /// Number of the first file known here.
     pub first: u32,
     /// Distance between the numbers of the files known here.
@@ -116,6 +122,10 @@ pub(super) struct WorkerState {
     pub(super) delegated_opens: u64,
     /// Data that was read and differs from what was written.
     pub(super) mismatches: Mismatches,
+    /// Work on ranges so far.
+    pub(super) ranges: RangeCounts,
+    /// Bytes that the connections had sent and received before the pass.
+    pub(super) wire_before: WireBytes,
     /// The first reply that rejected a call or was malformed.
     pub(super) bad_reply: Option<BadReply>,
 }
@@ -125,6 +135,8 @@ impl WorkerState {
         let unstable = set.stable == StableHow::Unstable && set.version != ProtocolVersion::V2;
         // Version 2 has no unstable WRITE: the server replies once data is on storage.
         let uncommitted = match set.grid.take() {
+            // How durable a copy is depends only on the server, which can't be sent it again.
+            _ if !set.twins.is_empty() => Some(Uncommitted::without_blocks(set.files.len())),
             _ if !unstable || !set.is_written => None,
             Some(grid) => Some(Uncommitted::new(grid)),
             None => Some(Uncommitted::without_blocks(set.files.len())),
@@ -141,6 +153,8 @@ impl WorkerState {
             syncs_without_commit: 0,
             delegated_opens: 0,
             mismatches: Mismatches::default(),
+            ranges: RangeCounts::default(),
+            wire_before: WireBytes::default(),
             bad_reply: None,
             set,
         }
@@ -210,6 +224,14 @@ impl WorkerState {
     /// Returns the file with this number.
     pub(super) fn file(&self, number: u32) -> &File {
         &self.set.files[self.index(number)]
+    }
+
+    /// Returns the file that ops with this number write: the twin, if there is one.
+    pub(super) fn written_file(&self, number: u32) -> &File {
+        match self.set.twins.get(self.index(number)) {
+            Some(twin) => twin,
+            None => self.file(number),
+        }
     }
 
     /// Replaces the file with this number after it was reopened.

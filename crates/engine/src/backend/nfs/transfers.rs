@@ -12,6 +12,7 @@
 
 mod calls;
 mod judge;
+mod ranges;
 mod steps;
 
 use std::collections::VecDeque;
@@ -183,7 +184,7 @@ impl Transfers {
     pub(super) fn accept_close(&mut self, number: u32, common: &WorkerState) -> bool {
         let Some(slot) = self.free_ops.pop() else { return false };
         let mut state = OpSlot::new(steps::sync_of(number), 0, Stage::Close);
-        state.object = common.open_file(number).copied();
+        state.object = common.open_file(number).map(|_| *common.written_file(number));
         self.ops[slot as usize] = state;
         self.waiting.push_back(slot);
         true

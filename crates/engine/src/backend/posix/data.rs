@@ -54,7 +54,7 @@ pub(super) fn sync(set: &Files, op: &Op) -> Result<u32, OpError> {
         map.sync().map_err(failed)?;
         return Ok(0);
     }
-    let file = set.file(op.file)?;
+    let file = set.written_file(op.file)?;
     if op.kind == OpKind::Commit {
         retry(|| rustix::fs::fdatasync(file))?;
     } else {

@@ -10,25 +10,29 @@ use std::os::fd::AsRawFd as _;
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{opcode, squeue, types};
 use model::{Op, OpKind};
-use rustix::fs::{AtFlags, Mode, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
 use workload::Name;
 use workload::names::Sort;
 
 use super::{POOL, Uring};
 use crate::backend::files::there_and_back;
 use crate::backend::posix::put_each;
+use crate::backend::posix::ranges::PUNCH;
 
 impl Uring {
     /// Returns the entry of an op on an open file's data, or `None` for other ops.
     pub(super) fn data_entry(&mut self, slot: u32) -> Option<squeue::Entry> {
         let op = self.slots[slot as usize].op;
         Some(match op.kind {
-            OpKind::Read | OpKind::GetChars | OpKind::Update => self.read_entry(slot, &op),
+            OpKind::Read | OpKind::GetChars | OpKind::Update | OpKind::ReadPlus => {
+                self.read_entry(slot, &op)
+            }
+            OpKind::Allocate | OpKind::Punch => self.fallocate_entry(&op),
             OpKind::Write | OpKind::PutChars => self.write_entry(slot, &op),
             OpKind::Sync | OpKind::Commit => {
                 let mut sync = FsyncFlags::empty();
                 sync.set(FsyncFlags::DATASYNC, op.kind == OpKind::Commit);
-                let (fd, flags) = self.data_file(op.file);
+                let (fd, flags) = self.written_file(op.file);
                 opcode::Fsync::new(fd).flags(sync).build().flags(flags)
             }
             OpKind::Getattr => {
@@ -55,6 +59,16 @@ impl Uring {
             opcode::Read::new(fd, at, op.len_bytes).offset(op.offset_bytes).build()
         };
         entry.flags(flags)
+    }
+
+    fn fallocate_entry(&self, op: &Op) -> squeue::Entry {
+        let (fd, flags) = self.written_file(op.file);
+        let mode = if op.kind == OpKind::Punch { PUNCH } else { FallocateFlags::empty() };
+        opcode::Fallocate::new(fd, op.len_bytes.into())
+            .offset(op.offset_bytes)
+            .mode(mode.bits().cast_signed())
+            .build()
+            .flags(flags)
     }
 
     pub(super) fn write_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {
@@ -165,6 +179,15 @@ impl Uring {
         let state = &mut self.slots[slot as usize];
         state.other = self.set.path(other, state.op.file);
         (path, c_path(state.other.as_c_str()))
+    }
+
+    /// Like [`Self::data_file`], for the file that ops write: its twin, if there is one. Twins are
+    /// not registered.
+    fn written_file(&self, file: u32) -> (Fd, squeue::Flags) {
+        match self.set.twins.get(self.set.index(file)) {
+            Some(twin) => (Fd(twin.as_raw_fd()), squeue::Flags::empty()),
+            None => self.data_file(file),
+        }
     }
 
     /// Returns how an entry refers to a file of the set: by its index among the registered files,

@@ -186,7 +186,12 @@ impl Uring {
             if op.kind == OpKind::GetChars {
                 get_each(data);
             }
-            if let Err(mismatch) = self.set.check_read(op.file, op.offset_bytes, data) {
+            let checked = if op.kind == OpKind::ReadPlus {
+                self.set.check_read_sparse(op.file, op.offset_bytes, data)
+            } else {
+                self.set.check_read(op.file, op.offset_bytes, data)
+            };
+            if let Err(mismatch) = checked {
                 return Outcome::Failed(mismatch);
             }
         }
@@ -203,6 +208,8 @@ const fn failure(result: i32) -> Outcome {
 fn moved_outcome(op: &Op, result: i32) -> Outcome {
     match u32::try_from(result) {
         Err(_) => failure(result),
+        // These return 0, not a number of bytes.
+        Ok(_) if op.kind.changes_range() => Outcome::Done(op.len_bytes),
         Ok(bytes) if op.kind.moves_data() && bytes != op.len_bytes => SHORT,
         Ok(bytes) => Outcome::Done(if op.kind.moves_data() { bytes } else { 0 }),
     }

@@ -1,7 +1,7 @@
 //! Writes what a pass expects to find, completely and to storage, before anything is timed.
 //!
-//! Files have the sizes of the run's file set and the content of its pattern. They are never
-//! sparse, and nothing is written twice.
+//! Files have the sizes of the run's file set and the content of its pattern. They have no holes
+//! except those that a pass works on, and nothing is written twice.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, symlink};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use workload::names::Sort;
 use workload::{FileSet, Name};
 
-use super::super::fixtures::Fixtures;
+use super::super::fixtures::{Fixtures, pieces_to_write};
 use super::super::marked_directories::empty_directory;
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::{DirectoryAccess, io_error};
@@ -64,7 +64,7 @@ impl DirectoryAccess {
             check_stop(config)?;
             let path = self.path(Sort::File, number);
             let Some(bytes) = set.size(number) else { continue };
-            write_file(&path, number, bytes, config)
+            write_file(&path, number, bytes, fixtures.hole_bytes, config)
                 .map_err(|error| io_error("prepare", &path, &error))?;
         }
         for number in 0..fixtures.directories {
@@ -97,15 +97,23 @@ impl DirectoryAccess {
 
 /// Writes a complete file and waits until it is on storage. It ignores the run's own op size, since
 /// that makes no difference to the result and small writes would take longer than many passes.
-fn write_file(path: &Path, number: u32, bytes: u64, config: &TargetConfig) -> std::io::Result<()> {
+fn write_file(
+    path: &Path,
+    number: u32,
+    bytes: u64,
+    hole_bytes: u32,
+    config: &TargetConfig,
+) -> std::io::Result<()> {
     let file = File::create(path)?;
     let mut buffer = vec![0; if config.pattern.is_copied() { PREPARE_IO as usize } else { 0 }];
-    for offset in (0..bytes).step_by(PREPARE_IO as usize) {
+    for (offset, len) in pieces_to_write(bytes, hole_bytes, PREPARE_IO) {
         if config.stop.is_set() {
             return Ok(());
         }
-        let len = u64::from(PREPARE_IO).min(bytes - offset) as u32;
         file.write_all_at(content_of(&config.pattern, &mut buffer, number, offset, len), offset)?;
+    }
+    if hole_bytes > 0 {
+        file.set_len(bytes)?;
     }
     file.sync_all()
 }

@@ -11,11 +11,11 @@ use model::{BackendKind, Caveat, CaveatCode, Durability, Fill, Opens, Pass, RunS
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use workload::FileSet;
 use workload::names::Sort;
+use workload::{FileSet, Name};
 
 use super::super::access::WorkerPass;
-use super::super::{OpenedBackend, TargetError, largest_op, opened_files};
+use super::super::{OpenedBackend, TargetError, largest_op, opened_files, sparse_layout};
 use super::{DirectoryAccess, io_error};
 use crate::backend::files::{Files, Handles};
 use crate::backend::mapping::Mapping;
@@ -72,6 +72,13 @@ impl DirectoryAccess {
         let set = FileSet::new(spec, config.seed);
         let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };
         let numbers = numbers.step_by(stride as usize);
+        let mut twins = Vec::new();
+        if pass.opens() == Opens::Twins {
+            let flags = truncating_flags(spec);
+            for number in numbers.clone() {
+                twins.push(self.open_file(Sort::Twin, number, flags)?);
+            }
+        }
         let files = if pass == Pass::OpMix {
             Handles::Shared(self.open_shared(spec, &set, pass, numbers)?)
         } else {
@@ -94,11 +101,14 @@ impl DirectoryAccess {
             roots,
             places: Arc::clone(&self.places),
             files,
+            twins: Handles::Own(twins),
             maps,
             stride,
             pattern: config.pattern.in_pass(spec, pass),
             verify: spec.verify,
             mismatches: Cell::default(),
+            sparse: sparse_layout(spec),
+            ranges: Cell::default(),
             direct: spec.direct,
             durable: sync_flags(spec.durability),
             sync_each: spec.durability == Durability::Sync
@@ -135,12 +145,12 @@ impl DirectoryAccess {
             // A mapping for writing must also be readable.
             Opens::Truncated if spec.layout.mmap => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
             Opens::Truncated => OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC,
-            Opens::ToRead => OFlags::RDONLY,
+            Opens::ToRead | Opens::Twins => OFlags::RDONLY,
             Opens::Both => OFlags::RDWR,
             Opens::Nothing => OFlags::empty(),
         };
         flags.set(OFlags::DIRECT, spec.direct);
-        if pass.writes() {
+        if pass.writes() && pass.opens() != Opens::Twins {
             flags |= sync_flags(spec.durability);
         }
         let mut files = Vec::with_capacity(numbers.size_hint().0);
@@ -160,14 +170,10 @@ impl DirectoryAccess {
         number: u32,
         flags: OFlags,
     ) -> Result<OwnedFd, TargetError> {
-        let failed = |errno: Errno| io_error("open", &self.path(Sort::File, number), &errno.into());
-        let place = self.places.of_number(number);
-        let path = self.places.path(place, workload::Name::file(number));
-        let work = self.work_of(number);
-        let mode = Mode::from_raw_mode(0o644);
-        let file = rustix::fs::openat(work.handle()?, path.as_c_str(), flags, mode);
-        let file = file.map_err(failed)?;
-        if pass.reads() {
+        let file = self.open_file(Sort::File, number, flags)?;
+        if pass.reads() && !pass.needs_holes() {
+            let failed =
+                |errno: Errno| io_error("open", &self.path(Sort::File, number), &errno.into());
             let written = written_bytes(&file, fill).map_err(failed)?;
             if written < wanted {
                 let location = self.path(Sort::File, number).display().to_string();
@@ -175,6 +181,15 @@ impl DirectoryAccess {
             }
         }
         Ok(file)
+    }
+
+    /// Opens or creates a file by its number.
+    fn open_file(&self, sort: Sort, number: u32, flags: OFlags) -> Result<OwnedFd, TargetError> {
+        let path = self.places.path(self.places.of_number(number), Name::new(sort, number));
+        let work = self.work_of(number);
+        let mode = Mode::from_raw_mode(0o644);
+        rustix::fs::openat(work.handle()?, path.as_c_str(), flags, mode)
+            .map_err(|errno| io_error("open", &self.path(sort, number), &errno.into()))
     }
 
     /// Maps files into memory.
@@ -225,6 +240,13 @@ fn written_bytes(file: &OwnedFd, fill: Fill) -> Result<u64, Errno> {
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NXIO) => Ok(size),
         Err(errno) => Err(errno),
     }
+}
+
+/// Returns the flags that create or truncate a file whose ranges are then written.
+fn truncating_flags(spec: &RunSpec) -> OFlags {
+    let mut flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    flags.set(OFlags::DIRECT, spec.direct);
+    flags | sync_flags(spec.durability)
 }
 
 pub(in super::super) const fn sync_flags(durability: Durability) -> OFlags {

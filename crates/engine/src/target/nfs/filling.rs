@@ -11,7 +11,7 @@ use nfs_client::{CallFailure, Mount};
 use workload::names::Sort;
 use workload::{FileSet, Name, Places};
 
-use super::super::fixtures::Fixtures;
+use super::super::fixtures::{Fixtures, pieces_to_write};
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::NfsAccess;
 use crate::limits::PREPARE_IO;
@@ -40,12 +40,12 @@ impl NfsAccess {
         if self.places().is_empty() {
             self.set_places(self.make_places(&places, spec, config)?);
         }
-        let Fixtures { files, directories, links } = make;
+        let Fixtures { files, hole_bytes, directories, links } = make;
         for number in 0..files {
             if let Some(bytes) = set.size(number)
                 && config.share.owns(number, spec.workers)
             {
-                self.fill_file(number, bytes, &places, spec, config)?;
+                self.fill_file(number, bytes, hole_bytes, &places, spec, config)?;
             }
         }
         for (sort, count) in [(Sort::Directory, directories), (Sort::Link, links)] {
@@ -108,6 +108,7 @@ impl NfsAccess {
         &self,
         number: u32,
         bytes: u64,
+        hole_bytes: u32,
         places: &Places,
         spec: &RunSpec,
         config: &TargetConfig,
@@ -123,12 +124,14 @@ impl NfsAccess {
             make_file(&mut mount, dir, name.as_str(), spec.nfs().client_uids).map_err(failed)?;
         let mut buffer = vec![0; if config.pattern.is_copied() { step as usize } else { 0 }];
         let mut weakest = StableHow::FileSync;
-        for offset in (0..bytes).step_by(step as usize) {
+        for (offset, len) in pieces_to_write(bytes, hole_bytes, step) {
             check_stop(config)?;
-            let len = u64::from(step).min(bytes - offset) as u32;
             let data = content_of(&config.pattern, &mut buffer, number, offset, len);
             let written = mount.write(file, offset, data, StableHow::Unstable).map_err(failed)?;
             weakest = weakest.min(written);
+        }
+        if hole_bytes > 0 {
+            mount.set_size(file, bytes).map_err(failed)?;
         }
         // A server that acknowledges all WRITEs as durable may not even support COMMIT.
         if weakest == StableHow::Unstable {

@@ -22,7 +22,7 @@ use workload::{FileSet, Name, Places};
 use super::super::access::WorkerPass;
 use super::super::job_timer::Job;
 use super::super::{
-    OpenedBackend, TargetConfig, TargetError, check_stop, largest_op, opened_files,
+    OpenedBackend, TargetConfig, TargetError, check_stop, largest_op, opened_files, sparse_layout,
 };
 use super::filling::make_file;
 use super::{NfsAccess, SharedFiles, mount_error};
@@ -63,6 +63,11 @@ impl NfsAccess {
                 connection.reserve_copies(set.wsize);
             }
         }
+        if pass == Pass::ReadPlus {
+            for connection in &mut connections {
+                connection.reserve_replies(set.rsize);
+            }
+        }
         // Files shared by all workers are closed by the target rather than by one of the workers.
         set.closable = is_owner && mount.version().is_stateful() && pass != Pass::OpMix;
         if set.closable && spec.closes_in_time() && !mount.version().has_sessions() {
@@ -84,11 +89,15 @@ impl NfsAccess {
     fn make_set(&self, work: WorkerPass<'_>) -> Result<NfsFiles, TargetError> {
         let WorkerPass { spec, pass, worker, config } = work;
         let (first, stride) = opened_files(spec, pass, worker);
+        let mut twins = Vec::new();
         let SharedFiles { files, links, plus_listing } = if pass == Pass::OpMix {
             self.open_shared(spec, config)?
         } else {
             let last = if pass.opens() == Opens::Nothing { 0 } else { spec.files };
             let numbers = (first.min(last)..last).step_by(stride as usize);
+            if pass.opens() == Opens::Twins {
+                twins = self.make_twins(spec, numbers.clone(), config)?;
+            }
             let files = self.open_files(spec, pass, numbers, config)?;
             SharedFiles { files, links: Arc::default(), plus_listing: PlusListing::Readdirplus }
         };
@@ -102,6 +111,8 @@ impl NfsAccess {
             links,
             plus_listing,
             files,
+            twins,
+            sparse: sparse_layout(spec),
             first,
             stride,
             is_written: pass.opens() != Opens::Nothing && pass.writes(),
@@ -191,6 +202,28 @@ impl NfsAccess {
         Ok(files)
     }
 
+    /// Creates or truncates the twins of the files of a worker's pass.
+    fn make_twins(
+        &self,
+        spec: &RunSpec,
+        numbers: impl Iterator<Item = u32>,
+        config: &TargetConfig,
+    ) -> Result<Vec<File>, TargetError> {
+        let places = Places::new(spec);
+        let client_uids = spec.nfs().client_uids;
+        let mut twins = Vec::with_capacity(numbers.size_hint().0);
+        for number in numbers {
+            check_stop(config)?;
+            let dir = self.place_of(&places, number);
+            let name = Name::new(Sort::Twin, number);
+            let made = self.with_mount(|mount| make_file(mount, dir, name.as_str(), client_uids));
+            let twin = made.map_err(|failure| self.failed("create", name.as_str(), &failure))?;
+            self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(twin);
+            twins.push(twin);
+        }
+        Ok(twins)
+    }
+
     /// Reopens the files of a set over the connection that will close them, replacing the target's
     /// opens. In v4.0, calls of an open owner are numbered, and the numbering is tied to a
     /// connection.
@@ -262,7 +295,10 @@ fn open_one(
 
 /// Returns how a pass opens its files.
 fn access_of(pass: Pass) -> OpenAccess {
-    if pass.opens() == Opens::ToRead { OpenAccess::Read } else { OpenAccess::Both }
+    match pass.opens() {
+        Opens::ToRead | Opens::Twins => OpenAccess::Read,
+        _ => OpenAccess::Both,
+    }
 }
 
 /// Creates the backend for a worker's connections.

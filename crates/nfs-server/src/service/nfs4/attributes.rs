@@ -13,8 +13,8 @@ use nfs_proto::nfs4::{
 };
 
 use crate::fs::{
-    Attributes, Caller, FILE_BYTES_MAX, FileTime, InodeId, LINKS_MAX, NAME_BYTES_MAX, Rights,
-    SetAttributes, SetTime,
+    Attributes, CLONE_BLOCK_BYTES, Caller, FILE_BYTES_MAX, FileTime, InodeId, LINKS_MAX,
+    NAME_BYTES_MAX, Rights, SetAttributes, SetTime,
 };
 use crate::service::Service;
 use crate::service::convert::{FSID, file_type};
@@ -103,6 +103,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 fn supported_attributes(minor: u32) -> Bitmap {
     let since_v4_1 = Bitmap::from_numbers(&[number::SUPPATTR_EXCLCREAT]);
     let since_v4_2 = Bitmap::from_numbers(&[
+        number::CLONE_BLKSIZE,
         number::CHANGE_ATTR_TYPE,
         number::SPACE_FREED,
         number::XATTR_SUPPORT,
@@ -187,6 +188,7 @@ impl Service {
             values.supported_exclusive = Some(SETTABLE);
         }
         if minor > 1 {
+            values.clone_block_bytes = Some(CLONE_BLOCK_BYTES as u32);
             values.change_type = Some(CHANGE_IS_MONOTONIC);
             values.xattr_support = Some(true);
             values.freed_bytes = Some(if found.nlink > 1 { 0 } else { found.used });

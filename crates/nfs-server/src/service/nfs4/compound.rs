@@ -243,6 +243,11 @@ impl Service {
             Op::Allocate { stateid, offset, length } => {
                 self.op_allocate(stateid, offset, length, run)
             }
+            Op::Clone { source, destination, source_offset, destination_offset, count } => {
+                let from = CopyEnd { stateid: source, offset: source_offset };
+                let to = CopyEnd { stateid: destination, offset: destination_offset };
+                self.op_clone(from, to, count, run)
+            }
             Op::Commit { offset, count } => self.op_commit(offset, count, run),
             Op::Copy {
                 source,

@@ -1,9 +1,9 @@
 //! Operations that v4.2 adds for data: holes, copies within the server, and hints.
 //!
-//! Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at a time; the client continues from
-//! there, as the RFC allows.
+//! Clones share blocks. Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at a time; the
+//! client continues from there, as the RFC allows.
 //!
-//! **Source:** RFC 7862 sections 15.1, 15.2, 15.4, 15.5, 15.10 and 15.11.
+//! **Source:** RFC 7862 sections 15.1, 15.2, 15.4, 15.5, 15.10, 15.11 and 15.13.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -12,7 +12,7 @@ use nfs_proto::nfs4::{
 
 use super::state::{READ, WRITE};
 use super::{Outcome, Run};
-use crate::fs::{Context, Extent, ExtentKind, ExtentsRead, FILE_BYTES_MAX, InodeId};
+use crate::fs::{CloneRange, Context, Extent, ExtentKind, ExtentsRead, FILE_BYTES_MAX, InodeId};
 use crate::limits::{NFS4_COPY_BYTES_MAX, NFS4_SEGMENTS_MAX};
 use crate::service::Service;
 
@@ -20,7 +20,7 @@ use crate::service::Service;
 const READ_PLUS_RESULT_BYTES: usize = 16;
 const SEGMENT_BYTES: usize = 4 + 8 + 8 + 4;
 
-/// The stateid and offset of one of the files of a COPY.
+/// The stateid and offset of one of the files of a COPY or CLONE.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyEnd {
     pub(super) stateid: Stateid,
@@ -180,6 +180,7 @@ impl Service {
         let request =
             CopyRequest { from: (from, source.offset), to: (to, destination.offset), count };
         let count = self.copy_data(&request, &run.context)?;
+        self.counters.copied_bytes.add(count);
         run.answer.write_op_result(&OpResult::Ok(OpOk::Copy {
             callback_id: None,
             count,
@@ -189,6 +190,27 @@ impl Service {
             synchronous: true,
         }));
         Ok(())
+    }
+
+    /// Makes a range of the current file share the blocks of the saved one.
+    pub(super) fn op_clone(
+        &mut self,
+        source: CopyEnd,
+        destination: CopyEnd,
+        count: u64,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let from = run.saved()?;
+        let to = run.current()?;
+        self.check_regular(from)?;
+        self.check_regular(to)?;
+        self.check_access_on(from, source.stateid, READ, run)?;
+        self.check_access_on(to, destination.stateid, WRITE, run)?;
+        let range =
+            CloneRange { from: (from, source.offset), to: (to, destination.offset), length: count };
+        let cloned = self.shared.fs.clone_range(&range, &run.context)?;
+        self.counters.copied_bytes.add(cloned);
+        run.succeed(&OpOk::Clone)
     }
 
     /// Copies up to the limit; returns how many bytes.

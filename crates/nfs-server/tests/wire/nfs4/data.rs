@@ -128,6 +128,54 @@ fn data_is_copied_within_the_server() {
 }
 
 #[test]
+fn clones_share_data_of_source() {
+    let server = server();
+    let mut peer = Peer::new(&server, 2, b"me");
+    let (from, source) = peer.open("from");
+    let (to, destination) = peer.open("to");
+    let data: Vec<u8> = (0..600_000_u32).map(|n| (n / 3) as u8).collect();
+    peer.call(&[Op::Putfh { file: from }, write(source, 0, &data)]);
+    peer.call(&[Op::Putfh { file: to }, write(destination, 0, &[9; 10_000])]);
+    let ways = [Op::Putfh { file: from }, Op::Savefh, Op::Putfh { file: to }];
+    let mut clone = |source, source_offset, destination_offset, count| {
+        let clone = Op::Clone { source, destination, source_offset, destination_offset, count };
+        peer.call(&[ways[0], ways[1], ways[2], clone]).status()
+    };
+    // Unaligned, with a tail that is not that of the source, not to the end of the other file, and
+    // beyond the source.
+    for (source_offset, destination_offset, count) in [
+        (1, 0, 4096),
+        (0, 512, 4096),
+        (0, 0, 5000),
+        (593_920, 0, 0),
+        (0, 0, 600_001),
+        (1 << 40, 0, 0),
+    ] {
+        let status = clone(source, source_offset, destination_offset, count);
+        assert_eq!(status, Status::Inval, "{source_offset} {destination_offset} {count}");
+    }
+    assert_eq!(clone(Stateid { seqid: 99, ..source }, 0, 0, 0), Status::BadStateid);
+    assert_eq!(server.read_file("/export/to").unwrap(), [9; 10_000]);
+    assert_eq!(clone(source, 0, 4096, 0), Status::Ok);
+    let cloned = server.read_file("/export/to").unwrap();
+    assert!(cloned[..4096] == [9; 4096] && cloned[4096..] == data[..]);
+    assert_eq!(clone(source, 8192, 0, 4096), Status::Ok);
+    assert!(server.read_file("/export/to").unwrap()[..4096] == data[8192..12_288]);
+    assert_eq!(server.counters().copied_bytes, 600_000 + 4096);
+    // The halves of one file may share blocks, but a range can't share them with itself.
+    let within = |destination_offset| Op::Clone {
+        source,
+        destination: source,
+        source_offset: 0,
+        destination_offset,
+        count: 8192,
+    };
+    assert_eq!(peer.call(&[ways[0], ways[1], within(4096)]).status(), Status::Inval);
+    assert_eq!(peer.call(&[ways[0], ways[1], within(8192)]).status(), Status::Ok);
+    assert!(server.read_file("/export/from").unwrap()[8192..16_384] == data[..8192]);
+}
+
+#[test]
 fn reads_unlinked_open_file() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");

@@ -12,6 +12,11 @@ use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::limits::{self, show_size};
 use crate::syntax::text;
 
+/// Smallest block that file systems share, in bytes.
+///
+/// **Source:** mkfs.xfs(8) and mkfs.btrfs(8): blocks of 4 KiB.
+const CLONE_BLOCK_BYTES: u64 = 4096;
+
 /// Refuses a run that its workload cannot execute.
 pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     check_passes(run, written)?;
@@ -21,6 +26,7 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
         Workload::Metadata => check_tree(run, written),
         Workload::Transactions => check_pool(run, written),
         Workload::OpMix => check_offered(run, written),
+        Workload::DataOps => check_ranges(run, written),
         _ => Ok(()),
     }
 }
@@ -143,6 +149,37 @@ fn check_random(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
     let settings = [Setting::RandomPercent, Setting::FileSize, Setting::IoSize];
     let hint = "a file_size larger than one io_size, or random_percent 0";
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// Sparse files need a block of data and a hole, and clones share whole blocks of file systems.
+fn check_ranges(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    let io_size = u64::from(run.io_size_bytes);
+    let passes = run.passes();
+    let settings = [Setting::FileSize, Setting::IoSize];
+    let sparse = passes.iter().find(|pass| pass.needs_holes() || **pass == Pass::Punch);
+    if let Some(pass) = sparse
+        && run.file_size_bytes <= io_size
+    {
+        let what = format!(
+            "{pass} works on files whose every second block is a hole, but a file of {} is one \
+             block of {}",
+            show_size(run.file_size_bytes),
+            show_size(io_size)
+        );
+        let hint = "a file_size of at least two io_size";
+        return Err(written.fault(run, &settings, Fault::new(what).hint(hint)));
+    }
+    let is_aligned = io_size.is_multiple_of(CLONE_BLOCK_BYTES) || io_size >= run.file_size_bytes;
+    if passes.contains(&Pass::Clone) && !is_aligned {
+        let what = format!(
+            "clone shares whole blocks of {}, but io_size is {}",
+            show_size(CLONE_BLOCK_BYTES),
+            text::size(io_size)
+        );
+        let hint = "a multiple of it, or the whole file_size";
+        return Err(written.fault(run, &[Setting::IoSize], Fault::new(what).hint(hint)));
+    }
+    Ok(())
 }
 
 fn check_tree(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {

@@ -233,6 +233,19 @@ pub(crate) const COLUMNS: &[Column] = &[
     nested_column("hosts_start_skew_error_ns", |r| {
         value_of(&r.judged.hosts, |hosts| Value::Count(hosts.skew.error_ns))
     }),
+    nullable_column("moved_bytes", Count, |r| {
+        value_of(&r.judged.wire, |wire| Value::Count(wire.moved_bytes))
+    })
+    .member_where_known("moved_bytes"),
+    nullable_column("wire_bytes", Count, |r| {
+        value_of(&r.judged.wire, |wire| Value::Count(wire.wire_bytes))
+    })
+    .member_where_known("wire_bytes")
+    .always_shown(WIRE, Rates, wire_cell)
+    .read(
+        "wire: bytes of all calls and replies, and below them the bytes of file data that the ops \
+         moved or changed; medians.",
+    ),
     trials_shown(Rates)
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Programs)
@@ -256,6 +269,20 @@ pub(crate) const COLUMNS: &[Column] = &[
         .always_shown("caveats", Programs, caveats_cell)
         .role(Role::Caveats),
 ];
+
+/// Heading of the column that is only shown if a row has a pass of operations on ranges.
+pub(crate) const WIRE: &str = "wire";
+
+/// Bytes on the wire, for how many bytes moved.
+fn wire_cell(row: &Row<'_>) -> Cell {
+    match &row.judged.wire {
+        Some(wire) => {
+            let moved = format!("for {}", Size(wire.moved_bytes));
+            Cell::two_lines(Size(wire.wire_bytes).to_string(), Some(moved))
+        }
+        None => Cell::text("–"),
+    }
+}
 
 /// Cell with the caveats that mark a row.
 fn caveats_cell(row: &Row<'_>) -> Cell {

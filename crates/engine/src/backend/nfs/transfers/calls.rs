@@ -46,6 +46,13 @@ impl Transfers {
             reopens: 0,
         };
         if !stage.moves_data() {
+            if op.kind.changes_range() || op.kind == OpKind::Seek {
+                transfer.offset = op.offset_bytes;
+            }
+            // A server may copy less than requested, so the rest is copied by further calls.
+            if op.kind == OpKind::Copy {
+                transfer.len = op.len_bytes;
+            }
             self.table[tag as usize] = transfer;
             self.start_call(link, now_ns, tag, common);
             return false;
@@ -93,6 +100,9 @@ impl Transfers {
         let Transfer { op, stage, .. } = self.table[tag as usize];
         let Some(slot) = op else { return Err(NO_HANDLE) };
         let state = &self.ops[slot as usize];
+        if state.op.kind.changes_range() || state.op.kind == OpKind::Seek {
+            return self.start_range(link, now_ns, tag, common);
+        }
         let dir = common.place(state.op.file);
         let names = names_of(&state.op);
         let name = names.0.as_bytes();
@@ -144,7 +154,10 @@ impl Transfers {
         };
         let file = &file;
         if stage == Stage::Read {
-            let operation = Operation::Read { file, offset, count: len };
+            let operation = match kind {
+                OpKind::ReadPlus => Operation::ReadPlus { file, offset, count: len },
+                _ => Operation::Read { file, offset, count: len },
+            };
             link.start(now_ns, tag, &operation)?;
             common.calls.add(operation.kind());
             return Ok(());
@@ -217,7 +230,7 @@ fn payload_of<'a>(
 fn object<'a>(state: &'a OpSlot, common: &'a WorkerState) -> &'a File {
     match &state.object {
         Some(found) => found,
-        None => common.file(state.op.file),
+        None => common.written_file(state.op.file),
     }
 }
 

@@ -10,6 +10,7 @@ use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
 
 use super::super::set::WorkerState;
+use super::ranges::{judge_seek, judge_segments};
 use super::{Stage, Transfer};
 use crate::backend::BadReply;
 use crate::backend::files::XATTR_VALUE;
@@ -37,6 +38,10 @@ pub(super) fn judge(
     }
     let outcome = match event.result {
         Ok(outcome) => outcome,
+        Err(error) if transfer.kind == OpKind::Seek => {
+            let error = note_error(event, error, common);
+            return judge_seek(Err(error), transfer, common);
+        }
         Err(error) => return Err(note_error(event, error, common)),
     };
     match outcome {
@@ -100,6 +105,21 @@ pub(super) fn judge(
         Outcome::Object { .. } if matches!(transfer.stage, Stage::Find | Stage::Make) => {
             Ok(CallResult::Created(event.file.copied()))
         }
+        Outcome::Copied { count, committed, verifier } => {
+            if count == 0 || count > u64::from(transfer.len) {
+                return Err(OpError::SHORT);
+            }
+            common.ranges.copied_bytes += count;
+            let index = common.index(transfer.file);
+            if let Some(uncommitted) = &mut common.uncommitted
+                && committed == StableHow::Unstable
+            {
+                uncommitted.note_written(index, transfer.offset, count as u32, verifier);
+            }
+            Ok(CallResult::Moved(count as u32))
+        }
+        Outcome::Found { offset, eof } => judge_seek(Ok((offset, eof)), transfer, common),
+        Outcome::Segments { .. } => judge_segments(event, transfer, common),
         Outcome::XattrValue { len } if len as usize != XATTR_VALUE.len() => Err(OpError::SHORT),
         _ => Ok(CallResult::Moved(0)),
     }

@@ -44,7 +44,7 @@ impl Stage {
 /// Returns the first stage of an op.
 pub(super) fn first(op: &Op, common: &WorkerState) -> Stage {
     match op.kind {
-        OpKind::Read | OpKind::GetChars | OpKind::Update => Stage::Read,
+        OpKind::Read | OpKind::GetChars | OpKind::Update | OpKind::ReadPlus => Stage::Read,
         OpKind::Write | OpKind::PutChars => Stage::Write,
         OpKind::Create => Stage::Make,
         OpKind::ReadFile | OpKind::Append | OpKind::SetXattr | OpKind::GetXattr => Stage::Find,

@@ -143,6 +143,7 @@ fn plain_outcome(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
         | (OperationKind::Close, OpOk::Close { .. })
         | (OperationKind::Allocate, OpOk::Allocate)
         | (OperationKind::Deallocate, OpOk::Deallocate)
+        | (OperationKind::Clone, OpOk::Clone)
         | (OperationKind::Setxattr, OpOk::Setxattr { .. })
         | (OperationKind::Removexattr, OpOk::Removexattr { .. }) => Outcome::Done,
         (OperationKind::Access, OpOk::Access { access, .. }) => Outcome::Access(*access),
@@ -158,7 +159,8 @@ fn plain_outcome(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
         (OperationKind::Seek, OpOk::Seek { eof, offset }) => {
             Outcome::Found { offset: *offset, eof: *eof }
         }
-        (OperationKind::Copy, OpOk::Copy { count, committed, verifier, .. }) => {
+        // A copy was requested that is complete with its reply.
+        (OperationKind::Copy, OpOk::Copy { callback_id: None, count, committed, verifier, .. }) => {
             Outcome::Copied { count: *count, committed: *committed, verifier: *verifier }
         }
         (OperationKind::Readdir | OperationKind::ReaddirPlus, OpOk::Readdir { .. }) => {

@@ -176,6 +176,16 @@ pub(super) fn encode_operation(
                 servers: List::default(),
             });
         }
+        Operation::Clone { from, from_offset, to, to_offset, len } => {
+            compound.push_saved_and_current(from, to);
+            compound.builder.push(&Op::Clone {
+                source: from.stateid,
+                destination: to.stateid,
+                source_offset: from_offset,
+                destination_offset: to_offset,
+                count: len,
+            });
+        }
         _ => encode_data_operation(compound, operation),
     }
     None

@@ -1,0 +1,80 @@
+//! What a pass of operations on ranges of files found out about its target: operations that it does
+//! not have, and holes that it does not keep.
+
+use engine::backend::RangeCounts;
+use model::{Caveat, CaveatCode, Fact, OpError, Pass, PassResult};
+
+/// Errors with which file systems and servers refuse an operation that they don't have.
+///
+/// **Source:** ioctl_ficlonerange(2), fallocate(2); RFC 7862, 11 (NFS4ERR_NOTSUPP).
+const UNSUPPORTED: [OpError; 3] = [OpError(25), OpError(95), OpError(10_004)];
+
+/// Returns true if a pass of operations on ranges did nothing, because the target has no such
+/// operation.
+pub fn is_unsupported(result: &PassResult) -> bool {
+    let mut errors = result.kinds.iter().flat_map(|kind| &kind.errors);
+    result.pass.needs_data_ops()
+        && result.ops() == 0
+        && result.errors() > 0
+        && errors.all(|(error, _)| UNSUPPORTED.contains(error))
+}
+
+/// Reports how many ends of data and holes a pass found where they were made.
+pub(crate) fn ends_found(result: &PassResult, counts: &RangeCounts) -> Option<Fact> {
+    if result.pass != Pass::Seek {
+        return None;
+    }
+    let name = format!("{}: ends of data and holes", result.pass);
+    let value = format!("{} of {} found exactly", counts.found_ends, result.ops());
+    Some(Fact::new("target", name, value, "replies to seeks"))
+}
+
+/// Raises a caveat if a file system has stored zeros in place of most of the holes.
+pub fn about_holes(result: &PassResult, counts: &RangeCounts) -> Option<Caveat> {
+    let ops = result.ops();
+    if result.pass != Pass::Seek || counts.found_ends.saturating_mul(2) >= ops {
+        return None;
+    }
+    Some(CaveatCode::OptionNotEffective.because(format!(
+        "the files have few holes: only {} of {ops} seeks found the end of a block of data or of a \
+         hole (hint: the target's own blocks are larger, or it stores zeros; try a larger io_size)",
+        counts.found_ends
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{KindResult, OpKind};
+
+    fn result(pass: Pass, kind: OpKind, done: u64, errors: &[(OpError, u64)]) -> PassResult {
+        let mut result = PassResult::new(pass);
+        let errors = errors.to_vec();
+        result.kinds = vec![KindResult { done, errors, ..KindResult::new(kind) }];
+        result
+    }
+
+    #[test]
+    fn recognizes_missing_operations() {
+        let clone = |done, errors: &[(OpError, u64)]| {
+            is_unsupported(&result(Pass::Clone, OpKind::Clone, done, errors))
+        };
+        assert!(clone(0, &[(OpError(95), 100)]) && clone(0, &[(OpError(10_004), 3)]));
+        assert!(!clone(0, &[]) && !clone(1, &[(OpError(95), 100)]));
+        assert!(!clone(0, &[(OpError(95), 99), (OpError(5), 1)]));
+        let read = result(Pass::Read, OpKind::Read, 0, &[(OpError(95), 9)]);
+        assert!(!is_unsupported(&read));
+    }
+
+    #[test]
+    fn reports_files_without_holes() {
+        let seek = result(Pass::Seek, OpKind::Seek, 10, &[]);
+        let counts = |found_ends| RangeCounts { found_ends, ..RangeCounts::default() };
+        assert_eq!(about_holes(&seek, &counts(5)), None);
+        let caveat = about_holes(&seek, &counts(4)).unwrap();
+        assert_eq!(caveat.code, CaveatCode::OptionNotEffective);
+        assert_eq!(ends_found(&seek, &counts(9)).unwrap().value, "9 of 10 found exactly");
+        let read = result(Pass::ReadPlus, OpKind::ReadPlus, 10, &[]);
+        assert_eq!((about_holes(&read, &counts(0)), ends_found(&read, &counts(0))), (None, None));
+    }
+}
