@@ -78,6 +78,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Count => "N",
         Kind::Kib => "KIB",
         Kind::Percent => "PERCENT",
+        Kind::Fraction => "FRACTION",
         Kind::Time | Kind::FineTime | Kind::MicroTime => "TIME",
         Kind::BitRate => "RATE",
         Kind::Frequency => "FREQUENCY",

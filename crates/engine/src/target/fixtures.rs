@@ -107,7 +107,9 @@ impl PresentFixtures {
         self.cut |= spec.is_cut() && changes_names;
         match pass {
             // A pass that is cut short has not written everything.
-            Pass::Write | Pass::CharWrite | Pass::Create => self.files = !spec.is_cut(),
+            Pass::Write | Pass::CharWrite | Pass::Save | Pass::Create => {
+                self.files = !spec.is_cut();
+            }
             Pass::Remove => (self.files, self.mixed) = (false, false),
             Pass::Mkdir => self.directories = !spec.is_cut(),
             Pass::Rmdir => self.directories = false,

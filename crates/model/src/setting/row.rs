@@ -189,6 +189,7 @@ constructors! {
     count Count "";
     kib Kib "KiB";
     share Percent "percent";
+    fraction Fraction "millionths";
     time Time "ms";
     fine_time FineTime "ns";
     micro_time MicroTime "us";

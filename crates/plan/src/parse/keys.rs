@@ -36,6 +36,7 @@ impl KeyDoc {
         let kind = match setting.kind() {
             Kind::Size => "size",
             Kind::Count | Kind::Kib | Kind::Percent => "integer",
+            Kind::Fraction => "fraction",
             Kind::Time | Kind::FineTime | Kind::MicroTime => "time",
             Kind::BitRate => "rate",
             Kind::Frequency => "frequency",

@@ -5,9 +5,10 @@
 //! that come earlier in [`Setting::ALL`], so a default may look at them. Unconditional defaults are
 //! in the rows of `model::setting`.
 
+use model::checkpoint::RANKS_PER_HOST_MAX;
 use model::contender::{Fairness, compares_systems};
 use model::setting::{Family, Setting, Value};
-use model::{NfsVersion, Order, Repetition, RunSpec, Target, Workload};
+use model::{Host, NfsVersion, Order, Repetition, RunSpec, Target, Workload};
 
 use crate::resolve::plan::Plan;
 use crate::resolve::server::ServerPlan;
@@ -107,6 +108,14 @@ pub(crate) fn quiet_ms(runs: &[RunSpec]) -> u64 {
 /// from its row, or else the value that means "not set".
 pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
     match setting {
+        // A target's own settings and `--scale` are in the run already.
+        Setting::ModelScale => setting.get(run),
+        Setting::Workers if run.workload == Workload::Checkpoint => ranks(run),
+        Setting::FileSize if run.workload == Workload::Checkpoint => {
+            Value::Number(run.checkpoint.shard_bytes(run.files))
+        }
+        Setting::Neighbour if run.workload == Workload::Checkpoint => next_host(run),
+        Setting::Workers => setting.unset(),
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {
             Value::Number(POOL_FILES.max(run.all_workers().into()))
@@ -116,6 +125,8 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::IoSize => io_size(run),
         // A transaction depends on the previous ones, so each worker has only one in flight.
         Setting::QueueDepth if run.workload == Workload::Transactions => Value::Number(1),
+        // A rank serializes its state into one write after the other.
+        Setting::QueueDepth if run.workload == Workload::Checkpoint => Value::Number(1),
         Setting::QueueDepth => Value::Number(run.backend.row().default_queue_depth.into()),
         // The target's own value, if it has one.
         _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => setting.get(run),
@@ -123,6 +134,17 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::Timeout => Value::Number(run.workload.default_timeout_ms()),
         _ => setting.default_level().unwrap_or_else(|| setting.unset()),
     }
+}
+
+/// The ranks of a checkpoint on each agent.
+fn ranks(run: &RunSpec) -> Value {
+    Value::Number(run.checkpoint.ranks_per_agent(run.agents()).min(RANKS_PER_HOST_MAX))
+}
+
+/// Shards are restored by the next host, even if several agents work on each.
+fn next_host(run: &RunSpec) -> Value {
+    let hosts = Host::count_distinct(run.client_hosts()).max(1);
+    Value::Number(if hosts > 1 { u64::from(run.agents() / hosts).max(1) } else { 1 })
 }
 
 /// One file per worker, so that they don't wait for each other; bonnie uses one file in all.

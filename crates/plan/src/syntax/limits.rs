@@ -110,6 +110,7 @@ pub(crate) fn legal(setting: Setting) -> String {
     let legal = match setting.kind() {
         Kind::Size => numbers(setting, &show_size),
         Kind::Count | Kind::Kib | Kind::Percent => numbers(setting, &|number| number.to_string()),
+        Kind::Fraction => numbers(setting, &text::fraction),
         Kind::Time => numbers(setting, &text::time),
         Kind::FineTime => numbers(setting, &text::time_ns),
         Kind::MicroTime => numbers(setting, &|us| text::time_ns(us * 1_000)),
