@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
 use model::setting::Setting;
-use model::{Host, Target};
+use model::{Host, Target, Workload};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
 
 use crate::args::RunArgs;

@@ -107,6 +107,22 @@ fn checkpointed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {
 }
 
 #[test]
+fn pauses_between_saves() {
+    let cli = Cli::new();
+    let plan = "name = \"p\"\ntrials = 2\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\n\
+                kind = \"checkpoint\"\nmodel_scale = 0.0001\npause = \"200ms\"\n";
+    std::fs::write(cli.folder().join("p.toml"), plan).unwrap();
+    let end = cli.run(&["run", "p.toml", "--quiet", "--format", "json"]);
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    let trials = json["runs"][0]["trials"].as_array().unwrap();
+    let started = |trial: &Value| trial["started_unix_ms"].as_u64().unwrap();
+    // Before the save and before the restore of the first trial.
+    assert!(started(&trials[1]) >= started(&trials[0]) + 400, "{trials:?}");
+    let too_much = ["run", "target", "--workload", "checkpoint", "--scale", "2", "--dry-run"];
+    cli.refused(&too_much, 2, &["a scale of 2 is larger than the model"]);
+}
+
+#[test]
 fn saves_and_restores_every_byte() {
     let cli = Cli::new();
     // 10.5 MB in 8 ranks, each rounded up to 4 KiB.

@@ -206,8 +206,8 @@ settings! {
     /// in 512. 1t: 18 TB in 1024. Only for checkpoint.
     Model => word("model", run!(checkpoint.model), CheckpointModel::NAMES)
         .only(&[W::Checkpoint]).always_shown();
-    /// Share of the model's bytes and ranks, such as 0.01 or 1%. Below 8 ranks, 8 ranks share the
-    /// bytes; `workers` sets another number. Only for checkpoint.
+    /// Share of the model's bytes and ranks, such as 0.01 or 1%. Where that leaves fewer than 8
+    /// ranks, 8 share the bytes; `workers` sets another number. Only for checkpoint.
     ModelScale => fraction("model_scale", run!(checkpoint.scale_millionths))
         .range(1, 1_000_000, "1 is the whole model")
         .default_rule("that of `--scale`, else 0.01").only(&[W::Checkpoint]).always_shown();

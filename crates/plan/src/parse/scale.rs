@@ -283,6 +283,13 @@ mod tests {
     }
 
     #[test]
+    fn scales_share_of_model() {
+        let own = "kind = \"checkpoint\"\nmodel_scale = [0.5, 0.01]\n";
+        let raw = scaled("", own, "0.1");
+        assert_eq!(numbers(&raw.workloads[0].settings, Setting::ModelScale), [50_000, 1_000]);
+    }
+
+    #[test]
     fn merges_equal_scaled_levels() {
         let sizes = "file_size = [\"1GiB\", \"1023MiB\"]\nio_size = [\"4KiB\", \"8MiB\"]\n";
         let raw = scaled(sizes, "kind = \"mixed\"\n", "0.01");

@@ -8,7 +8,7 @@
 use model::checkpoint::RANKS_PER_HOST_MAX;
 use model::contender::{Fairness, compares_systems};
 use model::setting::{Family, Setting, Value};
-use model::{Host, NfsVersion, Order, Repetition, RunSpec, Target, Workload};
+use model::{NfsVersion, Order, Repetition, RunSpec, Target, Workload};
 
 use crate::resolve::plan::Plan;
 use crate::resolve::server::ServerPlan;
@@ -114,7 +114,8 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::FileSize if run.workload == Workload::Checkpoint => {
             Value::Number(run.checkpoint.shard_bytes(run.files))
         }
-        Setting::Neighbour if run.workload == Workload::Checkpoint => next_host(run),
+        // Shards are restored by the next agent, which is on another host if hosts have equally many.
+        Setting::Neighbour if run.workload == Workload::Checkpoint => Value::Number(1),
         Setting::Workers => setting.unset(),
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {
@@ -139,12 +140,6 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
 /// The ranks of a checkpoint on each agent.
 fn ranks(run: &RunSpec) -> Value {
     Value::Number(run.checkpoint.ranks_per_agent(run.agents()).min(RANKS_PER_HOST_MAX))
-}
-
-/// Shards are restored by the next host, even if several agents work on each.
-fn next_host(run: &RunSpec) -> Value {
-    let hosts = Host::count_distinct(run.client_hosts()).max(1);
-    Value::Number(if hosts > 1 { u64::from(run.agents() / hosts).max(1) } else { 1 })
 }
 
 /// One file per worker, so that they don't wait for each other; bonnie uses one file in all.

@@ -33,7 +33,7 @@ pub(super) fn headlines(sheet: &Sheet<'_>) -> Vec<String> {
         sentences.push(format!("{name}{}.", describe_run(rows)));
     }
     if let more @ 1.. = runs.len().saturating_sub(RUNS_MAX) {
-        sentences.push(format!("The table has {} more.", counted(more, "run")));
+        sentences.push(format!("The table has {more} more."));
     }
     sentences
 }

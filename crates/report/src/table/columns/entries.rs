@@ -246,9 +246,10 @@ pub(crate) const COLUMNS: &[Column] = &[
         value_of(&r.judged.ranks, |it| Value::share(Some(it.slowest_ratio)))
     })
     .shown("slowest rank", Ranks, |r, _| {
+        let several = r.judged.ranks.as_ref().filter(|it| it.count > 1);
         let ratio = |it: &RanksCompared| format!("{} x median", three_digits(it.slowest_ratio));
-        let ranks = r.judged.ranks.as_ref().map(|it| humanize::counted(it.count as usize, "rank"));
-        Cell::two_lines(r.judged.ranks.as_ref().map_or_else(dash, ratio), ranks)
+        let ranks = several.map(|it| humanize::counted(it.count as usize, "rank"));
+        Cell::two_lines(several.map_or_else(dash, ratio), ranks)
     })
     .read("slowest rank: its time compared with the median rank of the same trial."),
     nested_column("straggler_rank", |r| {
