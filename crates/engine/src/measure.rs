@@ -161,8 +161,8 @@ pub fn measure(
     })
 }
 
-/// Returns the worker whose files a worker of a share works on: its own, or those of the next one if
-/// it restores a checkpoint. Another host's share is rotated by the controller.
+/// Returns the worker whose files a worker of a share works on: its own, or those of the next one
+/// if it restores a checkpoint. Another host's share is rotated by the controller.
 fn owner_of_files(pass: Pass, share: Share, worker: u32) -> u32 {
     if pass != Pass::Restore {
         return worker;

@@ -158,7 +158,7 @@ fn host_of(rank: u32, hosts: &[(&str, u32)]) -> Option<String> {
 /// Returns the probability of at least `least` successes in `tries` independent tries.
 fn at_least(least: u32, tries: u32, probability: f64) -> f64 {
     // The probability of no success at all, then of one more each time.
-    let mut exactly = (1.0 - probability).powi(tries as i32);
+    let mut exactly = (1.0 - probability).powf(f64::from(tries));
     let mut below = 0.0;
     for count in 0..least {
         below += exactly;

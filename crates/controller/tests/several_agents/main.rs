@@ -79,9 +79,11 @@ fn restores_shards_of_next_host() {
             bytes.rotate_right(1);
         }
         assert_eq!((pass.bytes(), bytes), (7 << 20, vec![3, 2, 2]), "{}", pass.pass);
-        // The slowest rank ends the pass.
+        // The slowest rank ends the pass, apart from the different pace of the hosts' clocks.
         let times = &pass.scope.rank_times_ns;
-        assert_eq!((times.len(), times.iter().max()), (6, Some(&pass.window_ns)));
+        let slowest_ns = *times.iter().max().unwrap();
+        assert_eq!(times.len(), 6);
+        assert!(slowest_ns.abs_diff(pass.window_ns) <= pass.window_ns / 100, "{slowest_ns}");
     }
 }
 

@@ -232,6 +232,6 @@ macro_rules! words {
 }
 
 words! {
-    Arrivals CheckpointModel DataPath Durability FileSystem Fill Fresh Invalidation NfsVersion Proto Raid ServerKind
-    Sharing Stable TunnelForwards UdpWindow XprtSec
+    Arrivals CheckpointModel DataPath Durability FileSystem Fill Fresh Invalidation NfsVersion Proto
+    Raid ServerKind Sharing Stable TunnelForwards UdpWindow XprtSec
 }

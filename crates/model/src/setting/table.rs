@@ -201,9 +201,9 @@ settings! {
     OnLost => time("on_lost", run!(placement.lost_wait_ms))
         .range(1_000, 3_600_000, "a host lost for an hour won't come back").open("continue")
         .when(has_hosts);
-    /// Model whose training state is saved: its weights and the state of its optimizer, with as many
-    /// ranks as MLPerf Storage v3 has for it. 8b: 105 GB in 8 ranks. 70b: 912 GB in 64. 405b: 5.29 TB
-    /// in 512. 1t: 18 TB in 1024. Only for checkpoint.
+    /// Model whose training state is saved: its weights and the state of its optimizer, with as
+    /// many ranks as MLPerf Storage v3 has for it. 8b: 105 GB in 8 ranks. 70b: 912 GB in 64. 405b:
+    /// 5.29 TB in 512. 1t: 18 TB in 1024. Only for checkpoint.
     Model => word("model", run!(checkpoint.model), CheckpointModel::NAMES)
         .only(&[W::Checkpoint]).always_shown();
     /// Share of the model's bytes and ranks, such as 0.01 or 1%. Where that leaves fewer than 8
@@ -270,7 +270,8 @@ settings! {
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule("one per worker").only(WITH_FILES).always_shown();
-    /// Size of each data file, a multiple of io_size except for checkpoint. Not for metadata, which has small_file_size.
+    /// Size of each data file, a multiple of io_size except for checkpoint. Not for metadata, which
+    /// has small_file_size.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
         .default_rule("64MiB; checkpoint: the scaled model divided by the files")
@@ -363,12 +364,14 @@ settings! {
     /// Transfers that a client requests beyond a sequential read. Only for nfs, and for workloads
     /// that read whole files.
     ReadAhead => count("read_ahead", nfs!(read_ahead)).unit("transfers")
-        .range(0, 1_024, "a connection has no more in flight").only(&[W::Stream, W::Bonnie, W::Checkpoint, W::ModelLoad])
+        .range(0, 1_024, "a connection has no more in flight")
+        .only(&[W::Stream, W::Bonnie, W::Checkpoint, W::ModelLoad])
         .always_shown();
-    /// Transfers that may still be in flight after their writes have returned. Only for nfs, and for
-    /// workloads that write whole files.
+    /// Transfers that may still be in flight after their writes have returned. Only for nfs, and
+    /// for workloads that write whole files.
     WriteBehind => count("write_behind", nfs!(write_behind)).unit("transfers")
-        .range(0, 1_024, "a connection has no more in flight").only(&[W::Stream, W::Bonnie, W::Checkpoint, W::ModelLoad])
+        .range(0, 1_024, "a connection has no more in flight")
+        .only(&[W::Stream, W::Bonnie, W::Checkpoint, W::ModelLoad])
         .always_shown();
     /// Stability that a WRITE requests before the server may reply; v2 has only file_sync. Only for
     /// nfs; not for metadata.

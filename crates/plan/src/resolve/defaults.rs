@@ -114,8 +114,11 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::FileSize if run.workload == Workload::Checkpoint => {
             Value::Number(run.checkpoint.shard_bytes(run.files))
         }
-        // Shards are restored by the next agent, which is on another host if hosts have equally many.
-        Setting::Neighbour if run.workload == Workload::Checkpoint => Value::Number(1),
+        // Shards are restored by the next agent, which is on another host if all have equally many.
+        // A rank serializes its state into one write after the other.
+        Setting::Neighbour | Setting::QueueDepth if run.workload == Workload::Checkpoint => {
+            Value::Number(1)
+        }
         Setting::Workers => setting.unset(),
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {
@@ -126,8 +129,6 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::IoSize => io_size(run),
         // A transaction depends on the previous ones, so each worker has only one in flight.
         Setting::QueueDepth if run.workload == Workload::Transactions => Value::Number(1),
-        // A rank serializes its state into one write after the other.
-        Setting::QueueDepth if run.workload == Workload::Checkpoint => Value::Number(1),
         Setting::QueueDepth => Value::Number(run.backend.row().default_queue_depth.into()),
         // The target's own value, if it has one.
         _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => setting.get(run),

@@ -1,5 +1,5 @@
-//! Checks of a checkpoint: its model, scale and ranks must go together, and its hosts must be able to
-//! hold the ranks.
+//! Checks of a checkpoint: its model, scale and ranks must go together, and its hosts must be able
+//! to hold the ranks.
 
 use model::checkpoint::{RANKS_PER_HOST_MAX, SCALE_ONE};
 use model::setting::Setting;

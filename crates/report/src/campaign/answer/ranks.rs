@@ -74,12 +74,12 @@ fn describe_pass(row: &Row<'_>, is_first: bool) -> Option<String> {
     let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join("; ")) };
     let time = seconds(ranks.seconds.median);
     let qualified = qualify_judged(&row.judged);
-    let mut text = format!("{} {time}{about}{qualified}", row.judged.pass);
-    if let Some(straggler) = &ranks.straggler {
+    let straggler = ranks.straggler.as_ref().map(|straggler| {
         let host = straggler.host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
-        text.push_str(&format!(", held up by rank {}{host}", straggler.rank));
-    }
-    Some(text)
+        format!(", held up by rank {}{host}", straggler.rank)
+    });
+    let straggler = straggler.unwrap_or_default();
+    Some(format!("{} {time}{about}{qualified}{straggler}", row.judged.pass))
 }
 
 /// Returns the bytes that all ranks move together, in the decimal units of disks and of models.
