@@ -177,6 +177,7 @@ impl CampaignRunner<'_> {
     ) -> Result<(), ControllerError> {
         let TrialOf { spec, is_observed } = run;
         for &pass in spec.passes() {
+            self.pause(spec.checkpoint.pause_ms);
             if self.stop.load(Relaxed) {
                 trial.state = TrialState::Interrupted;
             }
@@ -224,6 +225,14 @@ impl CampaignRunner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Leaves the hosts without work for a while, or until the campaign is stopped.
+    fn pause(&mut self, pause_ms: u64) {
+        let until_ns = self.hosts.now_ns().saturating_add(pause_ms.saturating_mul(1_000_000));
+        while self.hosts.now_ns() < until_ns && !self.stop.load(Relaxed) {
+            self.hosts.wait();
+        }
     }
 
     /// Makes each agent create or join the working directory. Returns the effective settings.

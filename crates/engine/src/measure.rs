@@ -47,6 +47,7 @@ pub struct MeasuredPass {
 }
 
 struct WorkerReport {
+    worker: u32,
     end: WorkerEnd,
     start_ns: u64,
     end_ns: u64,
@@ -97,7 +98,8 @@ pub fn measure(
                 let opened = catch_panic(worker, shared, || {
                     // First of all, so that every thread and ring of the backend inherits it.
                     cpus.map_or(Ok(()), |cpus| cpus.confine_this_thread())?;
-                    let opened = Ready::new(target, spec, pass, worker, seed)?;
+                    let files_of = owner_of_files(pass, share, worker);
+                    let opened = Ready::new(target, spec, pass, worker, files_of, seed)?;
                     Ok(opened.with_journal(target, spec, worker, counts))
                 });
                 // If the receiver is gone, the gate was closed, too.
@@ -116,7 +118,7 @@ pub fn measure(
                         shared,
                         progress,
                     };
-                    Ok(ready.run_part(&part, begun_ns))
+                    Ok(WorkerReport { worker, ..ready.run_part(&part, begun_ns) })
                 });
                 let _ = done.send(report);
             };
@@ -157,6 +159,15 @@ pub fn measure(
         let reports = sort_reports(reports)?;
         Ok(assemble_pass(reports, spec.load.rate_per_s, pass, watched))
     })
+}
+
+/// Returns the worker whose files a worker of a share works on: its own, or those of the next one
+/// if it restores a checkpoint. Another host's share is rotated by the controller.
+fn owner_of_files(pass: Pass, share: Share, worker: u32) -> u32 {
+    if pass != Pass::Restore {
+        return worker;
+    }
+    share.first + (worker - share.first + 1) % share.workers().len().max(1) as u32
 }
 
 /// Runs a worker's part and turns a panic into its error. It then stops the other workers of the
@@ -212,11 +223,12 @@ impl Ready {
         spec: &RunSpec,
         pass: Pass,
         worker: u32,
+        files_of: u32,
         seed: u64,
     ) -> Result<Self, TargetError> {
-        let opened = target.open(spec, pass, worker)?;
+        let opened = target.open_files_of(spec, pass, worker, files_of)?;
         let recorder = Recorder::new(pass.kinds());
-        let stream = OpStream::new(spec, pass, worker, seed).scheduled_by(target.schedule_seed());
+        let stream = OpStream::new(spec, pass, files_of, seed).scheduled_by(target.schedule_seed());
         let mut admission = Admission::new(spec, &stream, opened.queue_depth);
         if let Some(rewrites) = target.rewrites()
             && pass == Pass::Mix
@@ -316,6 +328,7 @@ impl Ready {
             backend.end();
         }
         WorkerReport {
+            worker: 0,
             end,
             start_ns,
             end_ns,
@@ -429,6 +442,11 @@ fn assemble_pass(
         first_start = 0;
         first_end = 0;
     }
+    let mut rank_times: Vec<(u32, u64)> = Vec::new();
+    if pass.is_timed_by_rank() {
+        rank_times.extend(reports.iter().map(|it| (it.worker, it.end_ns - first_start)));
+        rank_times.sort_unstable();
+    }
     let mut measured = MeasuredPass {
         result: PassResult {
             window_ns: last_end - first_start,
@@ -464,6 +482,7 @@ fn assemble_pass(
         }
         measured.add_report(report);
     }
+    measured.result.scope.rank_times_ns = rank_times.into_iter().map(|(_, ns)| ns).collect();
     if let Some(working_set) = working_set {
         measured.result.scope.working_set = Some(working_set.working_set());
     }
@@ -538,5 +557,23 @@ const fn ending_rank(ending: &Ending) -> u8 {
         Ending::Stopped => 1,
         Ending::TooManyErrors => 2,
         Ending::Lost(_) => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restores_shards_of_next_rank() {
+        let owners = |pass, first, count| {
+            let share = Share { first, count };
+            share.workers().map(|worker| owner_of_files(pass, share, worker)).collect::<Vec<_>>()
+        };
+        assert_eq!(owners(Pass::Restore, 0, 4), [1, 2, 3, 0]);
+        // On one of several hosts, the share is that of another host already.
+        assert_eq!(owners(Pass::Restore, 4, 2), [5, 4]);
+        assert_eq!(owners(Pass::Restore, 3, 1), [3]);
+        assert_eq!(owners(Pass::Save, 4, 2), [4, 5]);
     }
 }

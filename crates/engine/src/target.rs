@@ -331,7 +331,7 @@ impl TrialTarget {
         self.access.prepare(todo, &set, spec, &self.config)
     }
 
-    /// Opens the backend of one worker for one pass.
+    /// Opens the backend of one worker for one pass on its own files.
     ///
     /// # Errors
     /// If files cannot be opened or a connection cannot be made.
@@ -341,7 +341,21 @@ impl TrialTarget {
         pass: Pass,
         worker: u32,
     ) -> Result<OpenedBackend, TargetError> {
-        let work = WorkerPass { spec, pass, worker, config: &self.config };
+        self.open_files_of(spec, pass, worker, worker)
+    }
+
+    /// Opens the backend of one worker for one pass on the files that belong to worker `files_of`.
+    ///
+    /// # Errors
+    /// If files cannot be opened or a connection cannot be made.
+    pub(crate) fn open_files_of(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+        files_of: u32,
+    ) -> Result<OpenedBackend, TargetError> {
+        let work = WorkerPass { spec, pass, worker, files_of, config: &self.config };
         let mut opened = self.access.open(work)?;
         // A transaction depends on the previous ones; two at the same time would collide.
         if pass == Pass::Transactions && opened.queue_depth > 1 {

@@ -40,6 +40,8 @@ pub use results::scope::{OfferedLoad, ProgramUse, Scope, WarmedUp, WireBytes, Wo
 pub use results::share::{HostResult, Share, Span, TimelinePoint};
 pub use results::telemetry::{BusyDevice, Metric, MetricKind, Telemetry};
 pub use results::{client, durability, histogram, telemetry};
+pub use runs::checkpoint;
+pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::impossible::Impossible;
 pub use runs::op::{Completion, Op, OpError, OpKind, Outcome};
 pub use runs::pass::{Opens, Pass};

@@ -3,6 +3,7 @@
 //! A run is one point of the matrix: a workload, whose passes consist of ops, on a target. The
 //! settings of a run are in `setting`. Uses `text`, `faults`, `targets` and `systems`.
 
+pub mod checkpoint;
 pub(crate) mod impossible;
 pub(crate) mod op;
 pub(crate) mod pass;

@@ -39,6 +39,8 @@ pub enum Kind {
     Kib,
     /// A share, in whole percent.
     Percent,
+    /// A share, in millionths: written as `0.001` or `0.1%`.
+    Fraction,
     /// A time in milliseconds.
     Time,
     /// A time in nanoseconds.

@@ -254,6 +254,7 @@ impl FaultPlan {
     fn touches_calls(&self) -> bool {
         self.service_time.is_some()
             || !self.service_times.is_empty()
+            || self.quirks.slow_file.is_some()
             || self.bandwidth.is_some()
             || !self.errors.is_empty()
             || self.drop_reply.0 > 0

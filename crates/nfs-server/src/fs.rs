@@ -53,7 +53,7 @@ pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::LookupResult;
 pub use self::permission::{Caller, EXECUTE, Permissions, Protection, READ, Rights, WRITE};
 pub use self::pin::Pin;
-pub use self::quirks::Quirks;
+pub use self::quirks::{Quirks, SlowFile};
 pub use self::rename::{DirectoryName, RenameChanges};
 pub use self::sparse::{Extent, ExtentKind};
 pub use self::types::{

@@ -59,7 +59,7 @@ pub use crate::fault::{
     EndlessListing, ErrorFault, FaultKind, FaultPlan, FaultedCalls, PartsPerMillion,
     ScheduledEvent, ServerEvent, ServiceTime,
 };
-pub use crate::fs::{Permissions, Quirks, StoreMode};
+pub use crate::fs::{Permissions, Quirks, SlowFile, StoreMode};
 pub use crate::server::Server;
 pub use crate::tls::{Certificate, TlsConfig};
 

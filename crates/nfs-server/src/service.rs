@@ -327,6 +327,15 @@ impl Service {
         granted
     }
 
+    /// Holds the reply of a READ or WRITE of the slow file.
+    pub(crate) fn hold_slow_file(&mut self, id: InodeId) {
+        if let Some(faults) = &mut self.faults
+            && let Some(time_ns) = self.shared.fs.slow_file_ns(id)
+        {
+            faults.hold(time_ns);
+        }
+    }
+
     /// Writes to a file, never more than is granted: the RFCs allow short writes. A planned restart
     /// may lose unstable data until it is committed.
     pub(crate) fn write_data(
@@ -337,6 +346,7 @@ impl Service {
         stable: StableHow,
         context: &Context,
     ) -> Result<WriteOutcome, FsError> {
+        self.hold_slow_file(id);
         if self.shared.change_verifier(ChangingVerifier::EveryWrite) {
             self.counters.fault(FaultKind::NewVerifier);
         }

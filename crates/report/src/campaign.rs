@@ -307,7 +307,7 @@ fn terminal_tables(sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>, screen: Scre
 /// Builds one table for each kind of row that occurs.
 fn figure_tables(sheet: &Sheet<'_>, rows: &[&Row<'_>], settings: Settings) -> Vec<Table> {
     let mut tables = Vec::new();
-    for kind in [TableKind::Rates, TableKind::Programs] {
+    for kind in TableKind::ALL {
         let rows = rows_of(rows, kind);
         if !rows.is_empty() {
             let mut table = figure_table(sheet, kind, &rows, settings);
@@ -320,8 +320,16 @@ fn figure_tables(sheet: &Sheet<'_>, rows: &[&Row<'_>], settings: Settings) -> Ve
 
 fn rows_of<'s, 'a>(rows: &[&'s Row<'a>], kind: TableKind) -> Vec<&'s Row<'a>> {
     let mut rows = rows.to_vec();
-    rows.retain(|row| row.is_program() == (kind == TableKind::Programs));
+    rows.retain(|row| kind_of(row) == kind);
     rows
+}
+
+fn kind_of(row: &Row<'_>) -> TableKind {
+    match row {
+        _ if row.is_program() => TableKind::Programs,
+        _ if row.is_timed_by_rank() => TableKind::Ranks,
+        _ => TableKind::Rates,
+    }
 }
 
 fn reading_notes(rows: &[&Row<'_>], kind: TableKind) -> Vec<String> {
@@ -393,6 +401,7 @@ fn figure_table(
     }
     let caption = match kind {
         TableKind::Rates => "All runs and passes, with caveats next to each figure.",
+        TableKind::Ranks => "All checkpoints and loads, with caveats next to each figure.",
         TableKind::Programs => "All commands, with caveats next to each figure.",
     };
     Table {
@@ -437,7 +446,7 @@ fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExce
 fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     if form == Form::Text && sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
         let mut lines = Vec::new();
-        for kind in [TableKind::Rates, TableKind::Programs] {
+        for kind in TableKind::ALL {
             let all: Vec<&Row<'_>> = sheet.rows.iter().collect();
             let rows = rows_of(&all, kind);
             if !rows.is_empty() {

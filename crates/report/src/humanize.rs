@@ -61,6 +61,11 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Formats seconds with three digits and a suitable unit: `4.10 s`, `85.2 ms`.
+pub(crate) fn seconds(seconds: f64) -> String {
+    Nanos((seconds * 1e9) as u64).to_string()
+}
+
 /// Lists names in a sentence: `a`, `a and b`, `a, b and c`.
 pub(crate) fn listed(names: &[String]) -> String {
     match names {

@@ -7,8 +7,8 @@ mod campaigns;
 use campaigns::{empty, failed, made, quick, spec, sweep, wide};
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Campaign, CaveatCode, Durability, OfferedLoad, Pass, Proto, RunSpec, Target,
-    Workload,
+    BackendKind, Campaign, CaveatCode, CheckpointModel, Durability, OfferedLoad, Pass, Proto,
+    RunSpec, Target, Workload,
 };
 use report::{FactorEffects, Format, render};
 
@@ -445,4 +445,50 @@ fn ranks_mixed_io_sizes_by_bytes() {
     assert!(lead(&campaign)[0].ends_with(" MB/s (nfs, io_size 16 KiB)."), "{:?}", lead(&campaign));
     let page = render(&campaign, Format::Html);
     assert!(page.contains("Bytes per second") && !page.contains("Ops per second"));
+}
+
+/// A checkpoint of eight ranks in two runs, whose rank 5 takes this many times as long.
+fn checkpoints(slow: u64) -> Campaign {
+    let mut runs = Vec::new();
+    for model in [CheckpointModel::B8, CheckpointModel::B70] {
+        let spec = spec("dir", BackendKind::Posix, Workload::Checkpoint);
+        let mut spec = RunBuilder::from(spec).workers(8).files(8).build();
+        spec.checkpoint.model = model;
+        runs.push((spec, 30, 3));
+    }
+    let mut campaign = made(runs);
+    for trial in campaign.runs.iter_mut().flat_map(|run| &mut run.trials) {
+        for pass in &mut trial.passes {
+            let one_ns = if pass.pass == Pass::Save { 2_000_000_000 } else { 1_000_000_000 };
+            let late_ns = 10_000_000 * u64::from(trial.index);
+            pass.scope.rank_times_ns = vec![one_ns; 8];
+            pass.scope.rank_times_ns[5] = one_ns * slow + late_ns;
+            pass.window_ns = pass.scope.rank_times_ns[5];
+        }
+    }
+    campaign
+}
+
+#[test]
+fn states_seconds_of_slowest_rank() {
+    let campaign = checkpoints(1);
+    let text = render(&campaign, Format::Table);
+    let lead: Vec<_> = text.lines().skip(2).take_while(|line| !line.starts_with("Fast")).collect();
+    insta::assert_snapshot!(lead.join("\n"));
+    let csv = render(&campaign, Format::Csv);
+    let mut lines = csv.lines();
+    let names: Vec<_> = lines.next().unwrap().split(',').collect();
+    let save: Vec<_> = lines.next().unwrap().split(',').collect();
+    let value = |name| save[names.iter().position(|known| *known == name).unwrap()];
+    assert_eq!((value("ranks"), value("time_s"), value("straggler_rank")), ("8", "2.010000", ""));
+    // 2.01 s six times an hour.
+    assert_eq!(value("stall_s_per_hour"), "12.060");
+}
+
+#[test]
+fn names_rank_that_holds_others_up() {
+    let text = render(&checkpoints(3), Format::Markdown);
+    assert!(text.contains("held up by rank 5"), "{text}");
+    assert!(text.contains("straggler"), "{text}");
+    assert!(!render(&checkpoints(1), Format::Markdown).contains("straggler"));
 }

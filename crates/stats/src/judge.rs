@@ -18,6 +18,7 @@ use crate::fairness::Fairness;
 use crate::host_balance::HostsCompared;
 use crate::interference::{Disturbance, disturbance, sets_aside};
 use crate::outlier;
+use crate::ranks::RanksCompared;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
 
@@ -29,7 +30,7 @@ pub use parts::CpuUnit;
 pub use parts::{Cpu, KindShare, WireUse};
 use rates::{
     RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, comparable_rate,
-    first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,
+    first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu, slowest_rank_seconds,
 };
 
 /// Judgment of one pass over all trials of a run.
@@ -87,6 +88,8 @@ pub struct Judged {
     pub clients: Option<Fairness>,
     /// Comparison of the client hosts, if there were several.
     pub hosts: Option<HostsCompared>,
+    /// Comparison of the ranks, if the pass is done when the slowest of them is.
+    pub ranks: Option<RanksCompared>,
     /// Caveats, worst first, with each code only once.
     pub caveats: Vec<JudgedCaveat>,
     /// Why the settings allow no trial at all.
@@ -274,6 +277,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         kinds: parts::kind_shares(&used),
         clients: Fairness::from_passes(&used),
         hosts: HostsCompared::from_passes(&used),
+        ranks: RanksCompared::from_passes(run, &used, sorted.summarize(slowest_rank_seconds)),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),

@@ -37,7 +37,7 @@ pub(super) fn cross_checks(
     let is_whole = !spec.is_cut();
     let mut cross_checks = Vec::new();
     match result.pass {
-        Pass::Write | Pass::CharWrite => {
+        Pass::Write | Pass::CharWrite | Pass::Save => {
             cross_checks.push(cross_check(files, inventory.files, FILES));
             if is_whole {
                 cross_checks.push(cross_check(set_bytes, inventory.bytes, BYTES));

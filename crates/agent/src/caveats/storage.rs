@@ -136,7 +136,7 @@ pub fn about_direct(
     // Direct writes drop cached pages of the same range. So pages found after a pass that writes
     // everything were put there by this pass.
     let before = match pass {
-        Pass::Write | Pass::Rewrite => Residency::default(),
+        Pass::Write | Pass::Rewrite | Pass::Save => Residency::default(),
         _ => before.unwrap_or_default(),
     };
     if after.share() - before.share() <= RESIDENT_SHARE_MAX {

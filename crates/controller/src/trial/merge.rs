@@ -122,6 +122,7 @@ pub(crate) fn merge(
         result.hosts.push(host_result(part, *own, planned_ns, both));
     }
     result.scope = merge_scopes(&parts, pass, common);
+    result.scope.rank_times_ns = merge_rank_times(&parts, &spans, span.first_start_ns);
     result.caveats = merge_caveats(&parts);
     let broken = merge_broken(&parts);
     let facts = take_facts(&mut parts);
@@ -256,6 +257,21 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
     // Agents of one host would count the calls of its mount again.
     if parts.iter().any(|part| part.host.contains(Host::FURTHER)) {
         all.wire = None;
+    }
+    all
+}
+
+/// Returns the times of all ranks from the first start on any host, in the order of hosts; empty if
+/// they are not known for all.
+fn merge_rank_times(parts: &[AgentPass], spans: &[Span], first_start_ns: u64) -> Vec<u64> {
+    let mut all = Vec::new();
+    for (part, own) in parts.iter().zip(spans) {
+        let times = &part.end.result.scope.rank_times_ns;
+        if times.is_empty() {
+            return Vec::new();
+        }
+        let late_ns = own.first_start_ns.saturating_sub(first_start_ns);
+        all.extend(times.iter().map(|ns| ns.saturating_add(late_ns)));
     }
     all
 }

@@ -56,6 +56,38 @@ fn reads_neighbors_files() {
 }
 
 #[test]
+fn restores_shards_of_next_host() {
+    let target = tempfile::tempdir().unwrap();
+    let mut plan = plan(
+        target.path(),
+        3,
+        "[[workload]]\nkind = \"checkpoint\"\nworkers = 2\nfiles = 7\nfile_size = \"1MiB\"\n\
+         io_size = \"64KiB\"\nverify = true\n",
+    );
+    plan.runs[0].placement.neighbour = 1;
+    let (campaign, _) = run(&plan, None);
+    let trial = only(&campaign, 0);
+    assert_eq!(trial.state, TrialState::Done);
+    assert_eq!(
+        trial.passes.iter().map(|it| it.pass).collect::<Vec<_>>(),
+        [Pass::Save, Pass::Restore]
+    );
+    for pass in &trial.passes {
+        assert_counted(pass, 3);
+        let mut bytes: Vec<u64> = pass.hosts.iter().map(|host| host.bytes >> 20).collect();
+        if pass.pass == Pass::Restore {
+            bytes.rotate_right(1);
+        }
+        assert_eq!((pass.bytes(), bytes), (7 << 20, vec![3, 2, 2]), "{}", pass.pass);
+        // The slowest rank ends the pass, apart from the different pace of the hosts' clocks.
+        let times = &pass.scope.rank_times_ns;
+        let slowest_ns = *times.iter().max().unwrap();
+        assert_eq!(times.len(), 6);
+        assert!(slowest_ns.abs_diff(pass.window_ns) <= pass.window_ns / 100, "{slowest_ns}");
+    }
+}
+
+#[test]
 fn applies_shares_and_bounds_globally() {
     let target = tempfile::tempdir().unwrap();
     let workloads = "[[workload]]\nkind = \"stream\"\nworkers = 2\nsharing = \"shared\"\n\

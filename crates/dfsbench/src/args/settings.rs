@@ -79,6 +79,7 @@ const fn value_name(kind: Kind) -> &'static str {
         Kind::Count | Kind::Threads => "N",
         Kind::Kib => "KIB",
         Kind::Percent => "PERCENT",
+        Kind::Fraction => "FRACTION",
         Kind::Time | Kind::FineTime | Kind::MicroTime => "TIME",
         Kind::BitRate => "RATE",
         Kind::Frequency => "FREQUENCY",

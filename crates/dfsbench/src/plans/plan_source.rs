@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
 use model::setting::Setting;
-use model::{Host, Target};
+use model::{Host, Target, Workload};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
 
 use crate::args::RunArgs;
@@ -93,11 +93,13 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Rejects `--scale` for a bare target: only a plan has sizes to scale.
+/// Rejects `--scale` for a bare target: only a plan has sizes to scale. A checkpoint without a plan
+/// has the size of its model.
 fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
     match target {
         Some(text)
             if given.scale.is_some()
+                && given.workload != [Workload::Checkpoint.name()]
                 && !is_plan_file(text)
                 && Preset::find_by_name(text).is_none() =>
         {

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 17] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -37,11 +37,13 @@ impl Preset {
         preset!("seed-004"),
         preset!("app"),
         preset!("bonnie"),
+        preset!("checkpoint"),
         preset!("contenders"),
         preset!("copies"),
         preset!("iozone"),
         preset!("kernel-features"),
         preset!("metadata"),
+        preset!("model-load"),
         preset!("op-mix"),
         preset!("transactions"),
     ];

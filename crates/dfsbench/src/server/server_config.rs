@@ -10,7 +10,7 @@ use nfs_server::proto::nfs4::OpCode;
 use nfs_server::proto::{ProtocolVersion, Status, nfs2, nfs3};
 use nfs_server::{
     BandwidthCap, CallServiceTime, DelayFault, Delegations, ErrorFault, FaultPlan, FaultedCalls,
-    Permissions, ScheduledEvent, ServerConfig, ServerEvent, StoreMode, Versions,
+    Permissions, ScheduledEvent, ServerConfig, ServerEvent, SlowFile, StoreMode, Versions,
 };
 use plan::ServerPlan;
 use plan::fault::{Calls, ClaimedStability, PlannedFault};
@@ -112,6 +112,9 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::ReservedPorts => plan.reserved_ports_only = true,
         PlannedFault::ReadSize(bytes) => plan.read_bytes_max = Some(bytes),
         PlannedFault::WriteSize(bytes) => plan.write_bytes_max = Some(bytes),
+        PlannedFault::SlowFile { number, time_ns } => {
+            plan.quirks.slow_file = Some(SlowFile { number, time_ns });
+        }
         PlannedFault::EndlessReaddir(listing) => plan.quirks.endless_listing = Some(listing),
         PlannedFault::Trickle(bytes_per_s) => plan.trickle_bytes_per_s = Some(bytes_per_s),
         PlannedFault::ChangingVerifier(calls) => plan.changing_verifier = Some(calls),

@@ -70,6 +70,97 @@ fn the_plans_of_data_files_run() {
 }
 
 #[test]
+fn the_plans_of_models_run() {
+    let tiny = ["--model-scale", "0.00001", "--pause", "0ms"];
+    assert_eq!(shortened("checkpoint", &tiny), 2 * 2);
+    assert_eq!(shortened("model-load", &["--file-size", "1MiB"]), 2 * 2);
+}
+
+/// Runs a small checkpoint, checks that every byte of the model is saved and restored, and returns
+/// the results of both passes.
+fn checkpointed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {
+    let work = ["run", target, "--workload", "checkpoint", "--verify", "true"];
+    let common = ["--quiet", "--format", "json"];
+    let end = cli.run(&[&work[..], &common, flags].concat());
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    let run = &json["runs"][0];
+    let setting = |name: &str| run["settings"][name].as_u64().unwrap();
+    let bytes = setting("files") * setting("file_size_bytes");
+    let scale = run["settings"]["checkpoint"]["scale_millionths"].as_u64().unwrap();
+    let rounded = bytes - 105_000 * scale;
+    assert!(rounded < setting("files") * 4_096, "{rounded}");
+    for trial in run["trials"].as_array().unwrap() {
+        for pass in trial["passes"].as_array().unwrap() {
+            assert_eq!(pass["bytes"], bytes, "{pass}");
+            assert_eq!(pass["rank_times_ns"].as_array().unwrap().len() as u64, setting("workers"));
+            for check in pass["cross_checks"].as_array().unwrap() {
+                assert_eq!(check["expected"], check["found"], "{check}");
+            }
+        }
+    }
+    let figures = json["figures"].as_array().unwrap().clone();
+    assert_eq!(figures.iter().map(|it| &it["pass"]).collect::<Vec<_>>(), ["save", "restore"]);
+    for figure in &figures {
+        assert_ne!(figure["verdict"], "invalid", "{figure}");
+    }
+    figures
+}
+
+#[test]
+fn pauses_between_saves() {
+    let cli = Cli::new();
+    let plan = "name = \"p\"\ntrials = 2\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\n\
+                kind = \"checkpoint\"\nmodel_scale = 0.0001\npause = \"200ms\"\n";
+    std::fs::write(cli.folder().join("p.toml"), plan).unwrap();
+    let end = cli.run(&["run", "p.toml", "--quiet", "--format", "json"]);
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    let trials = json["runs"][0]["trials"].as_array().unwrap();
+    let started = |trial: &Value| trial["started_unix_ms"].as_u64().unwrap();
+    // Before the save and before the restore of the first trial.
+    assert!(started(&trials[1]) >= started(&trials[0]) + 400, "{trials:?}");
+    let too_much = ["run", "target", "--workload", "checkpoint", "--scale", "2", "--dry-run"];
+    cli.refused(&too_much, 2, &["a scale of 2 is larger than the model"]);
+}
+
+#[test]
+fn saves_and_restores_every_byte() {
+    let cli = Cli::new();
+    // 10.5 MB in 8 ranks, each rounded up to 4 KiB.
+    let flags = ["--scale", "0.0001", "--model", "8b", "--trials", "1", "--save-every", "1m"];
+    for target in ["target", "embedded"] {
+        let figures = checkpointed(&cli, target, &flags);
+        let ranks = &figures[0]["ranks"];
+        assert_eq!((&ranks["ranks"], &figures[1]["ranks"]["ranks"]), (&8.into(), &8.into()));
+        let stall = ranks["stall_s_per_hour"].as_f64().unwrap();
+        let time = ranks["time_s"]["median"].as_f64().unwrap();
+        assert!((stall - 60.0 * time).abs() < 1e-6, "{stall} {time}");
+        assert!(figures[1]["ranks"]["stall_s_per_hour"].is_null());
+    }
+}
+
+#[test]
+fn names_rank_with_slow_shard() {
+    let cli = Cli::new();
+    // Each WRITE and READ of the shard of rank 2 takes 100 ms, the others hardly any time.
+    let plan = "name = \"slow\"\ntrials = 3\n[server.faults]\nslow_file = \"2 100ms\"\n\
+                [[target]]\nname = \"nfs\"\nembedded = true\n[[workload]]\n\
+                kind = \"checkpoint\"\nmodel_scale = 0.00005\nworkers = 4\n\
+                io_size = \"256KiB\"\n";
+    std::fs::write(cli.folder().join("slow.toml"), plan).unwrap();
+    let figures = checkpointed(&cli, "slow.toml", &[]);
+    let straggler = |figure: &Value| figure["ranks"]["straggler_rank"].as_u64();
+    // The rank before it restores that shard.
+    assert_eq!(figures.iter().map(straggler).collect::<Vec<_>>(), [Some(2), Some(1)]);
+    for figure in &figures {
+        // The slow shard decides the result, even if its ops are in flight together.
+        let time = figure["ranks"]["time_s"]["median"].as_f64().unwrap();
+        assert!(time >= 0.1, "{figure}");
+        let caveats = figure["caveats"].as_array().unwrap();
+        assert!(caveats.iter().any(|caveat| caveat["code"] == "straggler"), "{figure}");
+    }
+}
+
+#[test]
 fn the_plans_of_names_run() {
     let few = ["--small-files", "20", "--workers", "2"];
     assert_eq!(shortened("metadata", &few), 9 * 2 * 2);

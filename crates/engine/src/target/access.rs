@@ -21,6 +21,8 @@ pub(super) struct WorkerPass<'a> {
     pub pass: Pass,
     /// Number of the worker, starting at 0.
     pub worker: u32,
+    /// Number of the worker that owns the files: another one if shards are restored.
+    pub files_of: u32,
     pub config: &'a TargetConfig,
 }
 

@@ -119,7 +119,9 @@ impl PresentFixtures {
         self.cut |= spec.is_cut() && changes_names;
         match pass {
             // A pass that is cut short has not written everything.
-            Pass::Write | Pass::CharWrite | Pass::Create => self.files = !spec.is_cut(),
+            Pass::Write | Pass::CharWrite | Pass::Save | Pass::Create => {
+                self.files = !spec.is_cut();
+            }
             Pass::Punch => (self.files, self.sparse) = (!spec.is_cut(), true),
             Pass::Remove => (self.files, self.mixed) = (false, false),
             Pass::Mkdir => self.directories = !spec.is_cut(),

@@ -150,7 +150,7 @@ codes! {
         "The workers were not all busy for the whole measured window.",
         "Use longer passes, or fewer workers than cores.";
     Straggler, "straggler", Degraded,
-        "One host was much slower than the others and held them up.",
+        "One host or rank was much slower than the others and held them up.",
         "Look at that host and its way to the target; leave it out to see what the others can do.";
     OptionNotEffective, "option-not-effective", Degraded,
         "A requested setting did not take effect.",

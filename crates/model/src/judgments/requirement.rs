@@ -43,7 +43,7 @@ pub enum LimitMetric {
     OpRate,
     /// This quantile of the response times, between 0 and 1.
     ResponseTime(f64),
-    /// The wall time of a command.
+    /// The wall time of a command, or the time of the slowest rank.
     WallTime,
     /// Number of failed ops and of trials without a result.
     Errors,
@@ -101,7 +101,7 @@ impl LimitMetric {
     /// Returns true if a pass has this metric.
     pub fn applies_to(self, pass: Pass) -> bool {
         match self {
-            Self::WallTime => pass == Pass::App,
+            Self::WallTime => pass == Pass::App || pass.is_timed_by_rank(),
             Self::ByteRate => pass.opens() != Opens::Nothing,
             Self::OpRate | Self::ResponseTime(_) => pass != Pass::App,
             Self::Errors => true,

@@ -300,7 +300,8 @@ impl PassResult {
         // Before some workers have started or after they have finished, the target has less to do
         // than planned, so the rate is that of fewer workers.
         let share = self.common_window_ns as f64 / self.window_ns.max(1) as f64;
-        if workers <= 1 || share >= COMMON_SHARE_MIN {
+        // The time of the slowest rank is the result, so others that wait for it belong to it.
+        if workers <= 1 || share >= COMMON_SHARE_MIN || self.pass.is_timed_by_rank() {
             return None;
         }
         let evidence = format!(

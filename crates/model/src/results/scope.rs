@@ -32,6 +32,9 @@ pub struct Scope {
     pub kept: Option<DataCheck>,
     /// Recovery work of a client during a soak, beyond the requested ops.
     pub recovery: Option<Recovery>,
+    /// Time of each rank from the start of the pass until its last op was done, in nanoseconds and
+    /// in the order of ranks; empty unless the pass is [`crate::Pass::is_timed_by_rank`].
+    pub rank_times_ns: Vec<u64>,
     /// Maximum number of ops in flight over all workers; 0 if unknown.
     pub slots: u32,
     /// Bytes of all NFS calls and replies during the pass; `None` if they are not counted.

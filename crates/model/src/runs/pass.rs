@@ -76,6 +76,12 @@ words! {
         OpMix = "op_mix",
         /// A user-defined command.
         App = "app",
+        /// Writes the shard of every rank, which is created or truncated.
+        Save = "save",
+        /// Reads every shard, by another rank than the one that wrote it.
+        Restore = "restore",
+        /// Reads every file of a model.
+        Load = "load",
     }
 }
 
@@ -149,13 +155,15 @@ impl Pass {
     const fn row(self) -> PassRow {
         use OpKind as Op;
         match self {
-            Self::Write => over_blocks(Opens::Truncated, &[Op::Write, Op::Sync]),
+            Self::Write | Self::Save => over_blocks(Opens::Truncated, &[Op::Write, Op::Sync]),
             Self::Rewrite | Self::RandomWrite => over_blocks(Opens::Both, &[Op::Write, Op::Sync]),
             Self::Read
             | Self::Reread
             | Self::RandomRead
             | Self::BackwardRead
-            | Self::StrideRead => over_blocks(Opens::ToRead, &[Op::Read]),
+            | Self::StrideRead
+            | Self::Restore
+            | Self::Load => over_blocks(Opens::ToRead, &[Op::Read]),
             Self::CharWrite => over_blocks(Opens::Truncated, &[Op::PutChars, Op::Sync]),
             Self::CharRead => over_blocks(Opens::ToRead, &[Op::GetChars]),
             Self::Update => over_blocks(Opens::Both, &[Op::Update, Op::Sync]),
@@ -257,6 +265,12 @@ impl Pass {
     /// Returns true if the pass writes every byte of the data files.
     pub const fn writes_every_block(self) -> bool {
         self.moves_blocks() && self.writes() && !self.needs_data_ops()
+    }
+
+    /// Returns true if the result that users look for is the time until the slowest rank is done.
+    /// The time of each rank is then recorded, too.
+    pub const fn is_timed_by_rank(self) -> bool {
+        matches!(self, Self::Save | Self::Restore | Self::Load)
     }
 
     /// Returns true if the pass ends after a given time rather than with its files.

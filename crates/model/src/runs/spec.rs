@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::faults::soak::Soak;
+use crate::runs::checkpoint::Checkpoint;
 use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
@@ -104,6 +105,9 @@ pub struct RunSpec {
     /// Op shares and file set size of an op mix.
     #[serde(default)]
     pub op_mix: OpMix,
+    /// Model, scale and pauses of a checkpoint run.
+    #[serde(default)]
+    pub checkpoint: Checkpoint,
     /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
@@ -159,6 +163,7 @@ impl RunSpec {
             tree: Tree::default(),
             transactions: Transactions::default(),
             op_mix: OpMix::default(),
+            checkpoint: Checkpoint::default(),
             command: Command::default(),
             repetition: Repetition::default(),
             sampling: Sampling::default(),

@@ -37,6 +37,10 @@ words! {
         Bonniexx = "bonnie++",
         /// Runs dd and parses its results.
         Dd = "dd",
+        /// Ranks that save their shard of a model's state, and restore those of others.
+        Checkpoint = "checkpoint",
+        /// The weights of a model, read as a server does when it starts.
+        ModelLoad = "model_load",
     }
 }
 
@@ -151,6 +155,10 @@ const USUAL: WorkloadRow = WorkloadRow {
     shares_files: false,
     is_about_names: false,
 };
+
+/// I/O size of a checkpoint: what `torch.save` and its relatives write at a time, as a rule, and
+/// large enough for every file system to work at its best.
+const CHECKPOINT_IO_SIZE: u64 = 16 << 20;
 
 /// Groups that apply to workloads of passes over the blocks of large files.
 const FILE_PASS_SETTINGS: &[G] =
@@ -283,6 +291,24 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         passes_allowed: &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
         settings: TOOL,
         executor: Executor::Tool { program: "dd", version_argument: "--version" },
+        io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Checkpoint,
+        description: "Saves the state of a model from many ranks and restores it in others",
+        passes: &[Pass::Save, Pass::Restore],
+        passes_allowed: &[Pass::Save, Pass::Restore],
+        settings: FILE_PASS_SETTINGS,
+        io_size_bytes: CHECKPOINT_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::ModelLoad,
+        description: "Reads the files of a model, as an inference server does when it starts",
+        passes: &[Pass::Load],
+        passes_allowed: &[Pass::Load],
+        settings: FILE_PASS_SETTINGS,
         io_size_bytes: STREAM_IO_SIZE,
         ..USUAL
     },

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use super::Value;
+use crate::runs::checkpoint::CheckpointModel;
 use crate::runs::pass::Pass;
 use crate::runs::spec::{Durability, RunSpec};
 use crate::runs::work::{Arrivals, Fill, Sharing};
@@ -267,6 +268,6 @@ macro_rules! words {
 }
 
 words! {
-    Arrivals DataPath Durability FileSystem Fill Fresh Invalidation NfsVersion Proto Raid ServerKind
-    Sharing Stable TunnelForwards UdpWindow XprtSec
+    Arrivals CheckpointModel DataPath Durability FileSystem Fill Fresh Invalidation NfsVersion Proto
+    Raid ServerKind Sharing Stable TunnelForwards UdpWindow XprtSec
 }

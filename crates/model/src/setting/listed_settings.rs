@@ -35,6 +35,7 @@ impl Setting {
                 Kind::Time => Nanos(number.saturating_mul(1_000_000)).exact(),
                 Kind::MicroTime => Nanos(number.saturating_mul(1_000)).exact(),
                 Kind::FineTime => Nanos(number).exact(),
+                Kind::Fraction => show_fraction(number),
                 Kind::BitRate => show_bit_rate(number),
                 Kind::Frequency => show_frequency(number),
                 _ => number.to_string(),
@@ -68,6 +69,7 @@ impl Setting {
             "us" => "_us",
             "ns" => "_ns",
             "percent" => "_percent",
+            "millionths" => "_millionths",
             "hundredths" => "_hundredths",
             // The key itself names the items that are counted.
             _ => "",
@@ -149,6 +151,11 @@ fn show_bit_rate(bits_per_s: u64) -> String {
 
 fn show_frequency(khz: u64) -> String {
     show_scaled(khz, &[("GHz", 1_000_000), ("MHz", 1_000)]).unwrap_or_else(|| format!("{khz} kHz"))
+}
+
+/// Formats millionths as percent: `0.1 %`.
+fn show_fraction(millionths: u64) -> String {
+    format!("{} %", millionths as f64 / 10_000.0)
 }
 
 /// Formats a number in the largest unit that it reaches.

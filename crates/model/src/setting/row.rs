@@ -190,6 +190,7 @@ constructors! {
     threads Threads "threads";
     kib Kib "KiB";
     share Percent "percent";
+    fraction Fraction "millionths";
     time Time "ms";
     fine_time FineTime "ns";
     micro_time MicroTime "us";

@@ -14,6 +14,7 @@ use super::applies::*;
 use super::field::{FieldAccess, lab, nfs, run};
 use super::row::FixedDefault::{Flag, Number, Text, Word};
 use super::row::*;
+use crate::runs::checkpoint::CheckpointModel;
 use crate::runs::spec::Durability;
 use crate::runs::work::{Arrivals, Fill, Sharing};
 use crate::runs::workload::Workload as W;
@@ -218,9 +219,31 @@ settings! {
     OnLost => time("on_lost", run!(placement.lost_wait_ms))
         .range(1_000, 3_600_000, "a host lost for an hour won't come back").open("continue")
         .when(has_hosts);
-    /// Threads that issue ops on each client host, each with its own recorder.
+    /// Model whose training state is saved: its weights and the state of its optimizer, with as
+    /// many ranks as MLPerf Storage v3 has for it. 8b: 105 GB in 8 ranks. 70b: 912 GB in 64. 405b:
+    /// 5.29 TB in 512. 1t: 18 TB in 1024. Only for checkpoint.
+    Model => word("model", run!(checkpoint.model), CheckpointModel::NAMES)
+        .only(&[W::Checkpoint]).always_shown();
+    /// Share of the model's bytes and ranks, such as 0.01 or 1%. Where that leaves fewer than 8
+    /// ranks, 8 share the bytes; `workers` sets another number. Only for checkpoint.
+    ModelScale => fraction("model_scale", run!(checkpoint.scale_millionths))
+        .range(1, 1_000_000, "1 is the whole model")
+        .default_rule("that of `--scale`, else 0.01").only(&[W::Checkpoint]).always_shown();
+    /// Time between the starts of two saves of a training job, from which the report computes how
+    /// long saves stall it per hour. It doesn't change the measurement. Only for checkpoint.
+    SaveEvery => time("save_every", run!(checkpoint.save_every_ms))
+        .range(1_000, 86_400_000, "jobs that save less often than daily hardly wait for it")
+        .only(&[W::Checkpoint]);
+    /// Time without work before each pass, as a job computes between saves. Only for checkpoint and
+    /// model_load.
+    Pause => time("pause", run!(checkpoint.pause_ms)).family(Family::Load)
+        .range(0, 3_600_000, "a trial is a sample, not a soak").only(&[W::Checkpoint, W::ModelLoad]);
+    /// Threads that issue ops on each client host, each with its own recorder. Each is a rank of a
+    /// checkpoint.
     Workers => count("workers", run!(workers)).unit("threads")
-        .range(1, 1_024, "each worker is a thread").only(WITH_WORKERS).always_shown();
+        .range(1, 1_024, "each worker is a thread")
+        .default_rule("1; checkpoint: the ranks of the scaled model").only(WITH_WORKERS)
+        .always_shown();
     /// CPUs used by the workers of an agent, and by the embedded server: the last ones that the
     /// agent may use. With 1, client and server take turns on one CPU, so neither waits until the
     /// other's CPU wakes up, and other programs can use the rest. Not for external tools.
@@ -265,9 +288,11 @@ settings! {
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule("one per worker").only(WITH_FILES).always_shown();
-    /// Size of each data file, a multiple of io_size. Not for metadata, which has small_file_size.
+    /// Size of each data file, a multiple of io_size except for checkpoint. Not for metadata, which
+    /// has small_file_size.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
+        .default_rule("64MiB; checkpoint: the scaled model divided by the files")
         .only(WITH_FILE_SIZE).always_shown();
     /// Number of files over all workers: those that metadata creates, looks up and removes, or the
     /// initial pool of transactions. Only for metadata and transactions.
@@ -314,7 +339,8 @@ settings! {
     IoSize => size("io_size", run!(io_size_bytes))
         .range(1, 64 * MIB, "each op in flight holds a buffer of this size")
         .default_rule(
-            "stream, data_ops: 1MiB; mixed: 4KiB; bonnie, op_mix: 8KiB; at most file_size",
+            "stream, data_ops, model_load: 1MiB; checkpoint: 16MiB; mixed: 4KiB; bonnie, op_mix: \
+             8KiB; at most file_size",
         )
         .only(WITH_IO_SIZE).always_shown();
     /// Give each worker its own files, or let all workers use each file. Only for stream.
@@ -353,14 +379,17 @@ settings! {
     TransferSize => size("transfer_size", run!(transfer_size_bytes)).family(Family::Nfs)
         .range(KIB, 4 * MIB, "kernels have the same limits for rsize and wsize").open("server")
         .only(BUT_METADATA).of_targets().always_shown();
-    /// Transfers that a client requests beyond a sequential read. Only for nfs and stream.
+    /// Transfers that a client requests beyond a sequential read. Only for nfs, and for workloads
+    /// that read whole files.
     ReadAhead => count("read_ahead", nfs!(read_ahead)).unit("transfers")
-        .range(0, 1_024, "a connection has no more in flight").only(&[W::Stream, W::Bonnie])
+        .range(0, 1_024, "a connection has no more in flight")
+        .only(&[W::Stream, W::Bonnie, W::Checkpoint, W::ModelLoad])
         .always_shown();
-    /// Transfers that may still be in flight after their writes have returned. Only for nfs and
-    /// stream.
+    /// Transfers that may still be in flight after their writes have returned. Only for nfs, and
+    /// for workloads that write whole files.
     WriteBehind => count("write_behind", nfs!(write_behind)).unit("transfers")
-        .range(0, 1_024, "a connection has no more in flight").only(&[W::Stream, W::Bonnie])
+        .range(0, 1_024, "a connection has no more in flight")
+        .only(&[W::Stream, W::Bonnie, W::Checkpoint, W::ModelLoad])
         .always_shown();
     /// Stability that a WRITE requests before the server may reply; v2 has only file_sync. Only for
     /// nfs; not for metadata.
@@ -434,7 +463,7 @@ settings! {
     /// Time limit of a pass over files; 0 is no limit. Mixed and op_mix have duration instead.
     TimeMax => time("time_max", run!(load.time_max_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
-        .only(&[W::Stream, W::Metadata, W::Bonnie, W::Transactions]);
+        .only(&[W::Stream, W::Metadata, W::Bonnie, W::Transactions, W::Checkpoint, W::ModelLoad]);
     /// Maximum number of ops in a pass over all workers; 0 is no limit.
     Ops => count("ops", run!(load.ops_max)).family(Family::Load).unit("ops")
         .range(0, 1_000_000_000, "a trial is a sample, not a soak");
@@ -451,8 +480,9 @@ settings! {
     /// Bypass the page cache with O_DIRECT; io_size must be a multiple of 512 bytes. Only for posix
     /// and uring; not for metadata.
     Direct => flag("direct", run!(direct)).only(OF_DATA).when(makes_system_calls).always_shown();
-    /// Access data through a memory mapping instead of system calls. Only for posix and stream.
-    Mmap => flag("mmap", run!(layout.mmap)).only(&[W::Stream]).when(is_posix);
+    /// Access data through a memory mapping instead of system calls. Only for posix, and for
+    /// stream and model_load.
+    Mmap => flag("mmap", run!(layout.mmap)).only(&[W::Stream, W::ModelLoad]).when(is_posix);
     /// When written data must be durable. close: files are closed within the timed window. sync:
     /// each written file is synced within it (fsync, COMMIT). dsync, osync: each write waits
     /// (O_DSYNC, O_SYNC; DATA_SYNC, FILE_SYNC). Not for metadata, nor for null.
@@ -465,7 +495,10 @@ settings! {
     /// Drop the files from this host's page cache before reading them. Only for posix and uring;
     /// not for metadata.
     Invalidate => flag("invalidate", run!(invalidate)).default(Flag(true))
-        .only(&[W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps]).when(invalidates_itself)
+        .only(&[
+            W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps, W::Checkpoint, W::ModelLoad,
+        ])
+        .when(invalidates_itself)
         .always_shown();
     /// Content of written data. Not for null.
     Data => word("data", run!(data.fill), Fill::NAMES).family(Family::Data);

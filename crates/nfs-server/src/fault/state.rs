@@ -102,6 +102,11 @@ impl FaultState {
         None
     }
 
+    /// Makes the reply wait at least this long.
+    pub(crate) fn hold(&mut self, time_ns: u64) {
+        self.service_time_ns = self.service_time_ns.max(time_ns);
+    }
+
     /// Returns how long the reply waits for its service time, in nanoseconds.
     pub(crate) fn service_time_ns(&self) -> u64 {
         self.service_time_ns

@@ -73,7 +73,9 @@ impl FileSystem {
             caller: context.caller,
             charge: Charge::take(&self.budget, INODE_BYTES)?,
         };
-        self.add(&parent, name, new, &set, context.now)
+        let created = self.add(&parent, name, new, &set, context.now)?;
+        self.note_created(name, created.id);
+        Ok(created)
     }
 
     /// Creates a directory, symbolic link or node.

@@ -26,6 +26,26 @@ pub struct Quirks {
     pub symlink_loops: bool,
     /// Number of calls after which handles go stale; it may take up to twice as many.
     pub handle_calls: Option<u64>,
+    /// A file whose data is read and written slowly.
+    pub slow_file: Option<SlowFile>,
+}
+
+/// A file that is slower than others, as if it were on a failing disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowFile {
+    /// The number that its name ends with; it is the last file created with such a name.
+    pub number: u32,
+    /// Service time of each READ and WRITE of it, in nanoseconds.
+    pub time_ns: u64,
+}
+
+impl SlowFile {
+    /// Returns true if a name ends with the number of this file.
+    fn has_name(self, name: &[u8]) -> bool {
+        let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = &name[name.len() - digits..];
+        std::str::from_utf8(number).is_ok_and(|number| number.parse() == Ok(self.number))
+    }
 }
 
 /// The quirks of one file system, and their state.
@@ -36,6 +56,13 @@ pub(super) struct QuirkState {
     loop_link: Option<InodeId>,
     /// Number of handles decoded so far.
     handles_read: AtomicU64,
+    /// The slow file, once it was created: slot and generation of its inode.
+    slow_inode: AtomicU64,
+}
+
+/// Packs slot and generation of an inode into a number.
+fn inode_number(id: InodeId) -> u64 {
+    u64::from(id.index) << 32 | u64::from(id.generation)
 }
 
 /// Name and target of the symbolic link to itself.
@@ -59,8 +86,24 @@ impl FileSystem {
             let set = SetAttributes::default();
             loop_link = Some(self.make(export, LOOP_NAME, object, &set, context)?.id);
         }
-        self.quirks = QuirkState { quirks, loop_link, handles_read: AtomicU64::new(0) };
+        self.quirks = QuirkState { quirks, loop_link, ..QuirkState::default() };
+        self.quirks.slow_inode.store(u64::MAX, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Remembers a file that was created under this name if it is the slow one.
+    pub(super) fn note_created(&self, name: &[u8], id: InodeId) {
+        if self.quirks.quirks.slow_file.is_some_and(|slow| slow.has_name(name)) {
+            self.quirks.slow_inode.store(inode_number(id), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the service time of a READ or WRITE of this file in nanoseconds, if it is the slow
+    /// one.
+    pub(crate) fn slow_file_ns(&self, id: InodeId) -> Option<u64> {
+        let slow = self.quirks.quirks.slow_file?;
+        let is_slow = self.quirks.slow_inode.load(Ordering::Relaxed) == inode_number(id);
+        is_slow.then_some(slow.time_ns)
     }
 
     /// Returns the object that a LOOKUP returns instead of the found one, if there are loops. The

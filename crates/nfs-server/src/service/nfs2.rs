@@ -58,7 +58,8 @@ impl Service {
                 return self.read_v2(&file, range, context, xid, out);
             }
             Call::Write { file, offset, data } => {
-                Reply::Write(self.counted_v2(self.write_v2(&file, offset, data, context)))
+                let written = self.write_v2(&file, offset, data, context);
+                Reply::Write(self.counted_v2(written))
             }
             Call::Readlink { file } => return self.read_link_v2(&file, xid, out),
             Call::Readdir { dir, cookie, count } => {
@@ -169,6 +170,7 @@ impl Service {
         context: &Context,
     ) -> Result<(Fattr, u32), Status> {
         let id = self.inode_of(handle_bytes(file))?;
+        self.hold_slow_file(id);
         let read =
             self.shared.fs.read(id, range.offset.into(), range.count, context, &mut self.pieces);
         let (found, span): (Attributes, _) = read?;
@@ -178,7 +180,7 @@ impl Service {
     /// Executes WRITE; unlike `write_data`, there are no short replies, granted or planned, and all
     /// data is stable.
     fn write_v2(
-        &self,
+        &mut self,
         file: &FileHandle,
         offset: u32,
         data: &[u8],
@@ -191,6 +193,7 @@ impl Service {
         self.attributes_v2(file)?;
         let id = self.inode_of(handle_bytes(file))?;
         self.recall(id)?;
+        self.hold_slow_file(id);
         let (change, count) = self.shared.fs.write(id, offset.into(), data, context)?;
         self.counters.payload_written_bytes.add(count as u64);
         // A v2 client takes every success as a complete write, so a short one has to fail.

@@ -170,9 +170,10 @@ impl Service {
     ) {
         let Range { offset, count } = range;
         let count = self.granted_read(count);
-        let found = self
-            .inode_of(file)
-            .and_then(|id| self.shared.fs.read(id, offset, count, context, &mut self.pieces));
+        let found = self.inode_of(file).and_then(|id| {
+            self.hold_slow_file(id);
+            self.shared.fs.read(id, offset, count, context, &mut self.pieces)
+        });
         let (attributes, span) = match found {
             Ok(found) => found,
             Err(error) => {

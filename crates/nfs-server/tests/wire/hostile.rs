@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nfs_proto::nfs3::{Call, FileHandle, Reply, Sattr, StableHow, Status, Verifier};
 use nfs_server::{
     ChangingVerifier, Damage, EndlessListing, FaultKind, FaultPlan, PartsPerMillion, Quirks,
-    Server, ServerConfig,
+    Server, ServerConfig, SlowFile,
 };
 
 use crate::client::{Client, start, until};
@@ -102,6 +102,20 @@ fn makes_one_handle_stale() {
     let again = client.mount("/export");
     assert_ne!(again, root);
     assert!(client.size(again).is_ok());
+}
+
+#[test]
+fn slows_down_one_file() {
+    let slow_file = Some(SlowFile { number: 7, time_ns: 1 });
+    let (server, mut client, root) = with_quirks(Quirks { slow_file, ..Quirks::default() });
+    let files = ["f00000007", "f00000017", "f"].map(|name| client.create(root, name));
+    for file in files {
+        client.write(file, 0, b"data").unwrap();
+        client.read(file, 0, 4).unwrap();
+        client.size(file).unwrap();
+    }
+    // Only the WRITE and the READ of the first one.
+    assert_eq!(server.counters().faults_of(FaultKind::ServiceTime), 2);
 }
 
 /// The verifiers of two WRITEs and two COMMITs, in order.

@@ -68,6 +68,9 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
             None => return Ok(None),
         },
         ("bandwidth", [rate, rest @ ..]) => return read_bandwidth(rate, rest),
+        ("slow_file", [number, late]) => {
+            F::SlowFile { number: file_number(number)?, time_ns: time(late)? }
+        }
         ("drop", [rate]) => F::Drop(share(rate)?),
         ("duplicate", [rate]) => F::Duplicate(share(rate)?),
         ("short_reads", [rate]) => F::ShortReads(share(rate)?),
@@ -95,6 +98,12 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
         ("write_size", [size]) => F::WriteSize(transfer(size)?),
         _ => return read_hostile_words(kind, words),
     }))
+}
+
+/// Parses the number of a file.
+fn file_number(text: &str) -> Result<u32, Fault> {
+    let number = read_integer(text)?;
+    u32::try_from(number).map_err(|_| Fault::new(format!("there is no file {number}")))
 }
 
 /// Parses `SIZE/s [wire] [after SIZE]`; `rest` has the words after the rate.

@@ -24,6 +24,7 @@ impl PlannedFault {
                 };
                 format!("{}/s{wire}{after}", size(bytes_per_s))
             }
+            Self::SlowFile { number, time_ns: late } => format!("{number} {}", time_ns(late)),
             Self::Drop(share)
             | Self::Duplicate(share)
             | Self::ShortReads(share)
@@ -110,7 +111,8 @@ mod tests {
     use crate::parse::fault::{check_faults, parse_fault};
     use crate::syntax::fault::KINDS;
 
-    const EXAMPLES: [&str; 47] = [
+    const EXAMPLES: [&str; 48] = [
+        "slow-file 3 5ms",
         "service-time 200us",
         "service-time uniform 100us 1ms",
         "service-time exponential 1500ns",

@@ -37,6 +37,7 @@ impl KeyDoc {
             Kind::Size => "size",
             Kind::Count | Kind::Kib | Kind::Percent => "integer",
             Kind::Threads => "integer or text",
+            Kind::Fraction => "fraction",
             Kind::Time | Kind::FineTime | Kind::MicroTime => "time",
             Kind::BitRate => "rate",
             Kind::Frequency => "frequency",

@@ -62,6 +62,7 @@ fn read_number(setting: Setting, text: &str) -> Result<Option<u64>, Fault> {
         Kind::Percent => read_integer(text.trim_end_matches('%').trim_end())?,
         Kind::Count | Kind::Kib | Kind::Threads => read_integer(text)?,
         Kind::Time => read_time(text, 1_000_000, "milliseconds")?,
+        Kind::Fraction => read_fraction(text)?,
         Kind::FineTime => parse_time_ns(text)?,
         Kind::MicroTime => read_time(text, 1_000, "microseconds")?,
         Kind::BitRate => parse_bit_rate(text)?,
@@ -192,6 +193,18 @@ fn read_hundredths(text: &str) -> Result<u64, Fault> {
     Ok(read_integer(whole)?.saturating_mul(100).saturating_add(hundredths))
 }
 
+/// Parses a fraction such as `0.001` or `0.1%` into millionths.
+pub(crate) fn read_fraction(text: &str) -> Result<u64, Fault> {
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(number) => (number.trim(), 10_000.0),
+        None => (text.trim(), 1e6),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok((number * unit).round() as u64),
+        _ => Err(Fault::new(format!("`{text}` is not a fraction")).hint("0.01 or 1%")),
+    }
+}
+
 /// Returns the level if it is within its limits; `shown` is the original text.
 pub(crate) fn check(setting: Setting, value: Value, shown: &str) -> Result<Value, Fault> {
     if let (Value::Number(number), Some(range)) = (&value, setting.range()) {
@@ -226,6 +239,7 @@ pub(crate) fn write(setting: Setting, value: &Value) -> String {
             Kind::MicroTime => text::quoted(&text::time_ns(*number * 1_000)),
             Kind::BitRate => text::quoted(&text::bit_rate(*number)),
             Kind::Frequency => text::quoted(&text::frequency(*number)),
+            Kind::Fraction => text::fraction(*number),
             _ => number.to_string(),
         },
         Value::Span { min, max } => text::quoted(&format!("{min}..{max}")),

@@ -139,7 +139,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     fault(9), fault(10), fault(11), fault(12), fault(13), fault(14), fault(15), fault(16),
     fault(17), fault(18), fault(19), fault(20), fault(21), fault(22), fault(23), fault(24),
     fault(25), fault(26), fault(27), fault(28), fault(29), fault(30), fault(31), fault(32),
-    fault(33),
+    fault(33), fault(34),
 
     key(Host, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "Name of the host in targets and tables."),
@@ -241,15 +241,16 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Name that the server's certificate must match."),
 
     key(Workload, "kind", ["text", ""],
-        "stream, mixed, metadata, bonnie, transactions, op_mix, data_ops, app, fio, iozone, bonnie++ \
-         or dd",
+        "stream, mixed, metadata, bonnie, transactions, op_mix, data_ops, checkpoint, model_load, \
+         app, fio, iozone, bonnie++ or dd",
         "required",
         "stream: whole files, sequentially or block by block. mixed: reads and writes in given \
          shares, for a time. metadata: create, stat and remove many small files. bonnie: the work \
          of bonnie on one large file. transactions: a pool of small files (PostMark). op_mix: all \
          kinds of NFS calls in given shares (LADDIS, SPEC SFS). data_ops: copies, clones and holes \
-         of NFSv4.2. app: a command of your own. fio, iozone, bonnie++, dd: these programs, whose \
-         results are parsed."),
+         of NFSv4.2. checkpoint: ranks that save and restore the state of a model. model_load: \
+         the files of a model, read once. app: a command of your own. fio, iozone, bonnie++, dd: \
+         these programs, whose results are parsed."),
     key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
         "Command that an app workload times, in the working directory; with fio, iozone, bonnie++ \
          and dd, additional arguments. It is run without a shell."),

@@ -4,7 +4,8 @@
 //! numbers of ops, bytes, transactions and small files. It does not touch anything that determines
 //! what a run measures: sizes of ops and transfers, threads, clients, rates, trials and devices.
 //! Ops larger than a scaled file are dropped, and so are most runs of a large matrix once it is
-//! known ([`Scale::runs_kept`]); otherwise a hundredth of the bytes would take as long.
+//! known ([`Scale::runs_kept`]); otherwise a hundredth of the bytes would take as long. A
+//! checkpoint without a `model_scale` has the factor itself.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +25,13 @@ const TIMES: [(Setting, u64); 4] =
     [(Setting::Duration, 100), (Setting::Warmup, 10), (Setting::Ramp, 10), (Setting::TimeMax, 100)];
 
 /// Counts, each with its minimum; a count that is already smaller is not changed.
-const COUNTS: [(Setting, u64); 5] = [
+const COUNTS: [(Setting, u64); 6] = [
     (Setting::SmallFiles, 20),
     (Setting::Transactions, 20),
     (Setting::Ops, 1),
     (Setting::Bytes, MIB),
     (Setting::SetPerRate, 4 * KIB),
+    (Setting::ModelScale, 1),
 ];
 
 impl Scale {
@@ -278,6 +280,13 @@ mod tests {
         let own = &scaled("", workload, "1%").workloads[0].settings;
         assert_eq!(numbers(own, Setting::SmallFiles), [20]);
         assert_eq!(numbers(own, Setting::Transactions), [50]);
+    }
+
+    #[test]
+    fn scales_share_of_model() {
+        let own = "kind = \"checkpoint\"\nmodel_scale = [0.5, 0.01]\n";
+        let raw = scaled("", own, "0.1");
+        assert_eq!(numbers(&raw.workloads[0].settings, Setting::ModelScale), [50_000, 1_000]);
     }
 
     #[test]

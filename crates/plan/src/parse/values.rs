@@ -136,6 +136,7 @@ fn wrong_level_type(setting: Setting, item: &Field<'_>) -> PlanError {
         Kind::Count | Kind::Kib => ("an integer", "4"),
         Kind::Threads => ("an integer, or a text with two", "\"4..64\""),
         Kind::Percent => ("an integer", "70"),
+        Kind::Fraction => ("a fraction", "0.01"),
         Kind::Time | Kind::FineTime | Kind::MicroTime => ("a time", "\"500ms\""),
         Kind::BitRate => ("the rate of a link", "\"100mbit\""),
         Kind::Frequency => ("a frequency", "\"1200MHz\""),
@@ -156,7 +157,9 @@ fn wrong_level_type(setting: Setting, item: &Field<'_>) -> PlanError {
 
 /// Returns true if levels that look like numbers are parsed as text: `nfsvers = 4.1`.
 fn is_read_as_text(setting: Setting) -> bool {
-    setting == Setting::Skew || setting.words().iter().any(|word| word.parse::<f64>().is_ok())
+    setting == Setting::Skew
+        || setting.kind() == Kind::Fraction
+        || setting.words().iter().any(|word| word.parse::<f64>().is_ok())
 }
 
 /// Returns an example of the words of a setting.

@@ -5,6 +5,7 @@
 //! that come earlier in [`Setting::ALL`], so a default may look at them. Unconditional defaults are
 //! in the rows of `model::setting`.
 
+use model::checkpoint::RANKS_PER_HOST_MAX;
 use model::contender::{Fairness, compares_systems};
 use model::setting::{Family, Setting, Value};
 use model::{NfsVersion, Order, Repetition, RunSpec, Target, Workload};
@@ -107,6 +108,18 @@ pub(crate) fn quiet_ms(runs: &[RunSpec]) -> u64 {
 /// from its row, or else the value that means "not set".
 pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
     match setting {
+        // A target's own settings and `--scale` are in the run already.
+        Setting::ModelScale => setting.get(run),
+        Setting::Workers if run.workload == Workload::Checkpoint => ranks(run),
+        Setting::FileSize if run.workload == Workload::Checkpoint => {
+            Value::Number(run.checkpoint.shard_bytes(run.files))
+        }
+        // Shards are restored by the next agent, which is on another host if all have equally many.
+        // A rank serializes its state into one write after the other.
+        Setting::Neighbour | Setting::QueueDepth if run.workload == Workload::Checkpoint => {
+            Value::Number(1)
+        }
+        Setting::Workers => setting.unset(),
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {
             Value::Number(POOL_FILES.max(run.all_workers().into()))
@@ -123,6 +136,11 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::Timeout => Value::Number(run.workload.default_timeout_ms()),
         _ => setting.default_level().unwrap_or_else(|| setting.unset()),
     }
+}
+
+/// The ranks of a checkpoint on each agent.
+fn ranks(run: &RunSpec) -> Value {
+    Value::Number(run.checkpoint.ranks_per_agent(run.agents()).min(RANKS_PER_HOST_MAX))
 }
 
 /// One file per worker, so that they don't wait for each other; bonnie uses one file in all.

@@ -279,8 +279,9 @@ pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
     if !run.target.keeps_nothing() && !passes.contains(&Pass::Remove) {
         removed_ms = per_second_ms(run.files.into(), rates.metadata_ops_per_s);
     }
-    let warmup_ms = run.warmup_ns() / NS_PER_MS * passes.len() as u64;
-    let overhead = rates.trial_ms.saturating_add(removed_ms).saturating_add(warmup_ms);
+    let before_ms = run.warmup_ns() / NS_PER_MS + run.checkpoint.pause_ms;
+    let before_ms = before_ms.saturating_mul(passes.len() as u64);
+    let overhead = rates.trial_ms.saturating_add(removed_ms).saturating_add(before_ms);
     let overhead = overhead.saturating_add(making_again_ms(run));
     RunEstimate { duration_ms: estimate.duration_ms.saturating_add(overhead), ..estimate }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use model::checkpoint::SCALE_ONE;
 use model::setting::{Setting, Value};
 use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload};
 
@@ -55,7 +56,10 @@ pub(crate) fn multiply(
                 server,
             };
             placement::check(target, around, &written)?;
-            let base = base_run(target, around, backend, workload);
+            let mut base = base_run(target, around, backend, workload);
+            if let Some(scale) = raw.scale {
+                base.checkpoint.scale_millionths = scale.apply(SCALE_ONE.into()) as u32;
+            }
             for mut run in product(base, |setting, run| written.levels(setting, run))? {
                 used.add(number, &run, &written);
                 if run.workload == Workload::App {

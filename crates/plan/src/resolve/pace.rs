@@ -145,6 +145,7 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     small.load.time_max_ms = run.load.time_max_ms.min(TIMED_MS_MAX);
     small.load.warmup_ms = 0;
     small.load.ramp_ms = 0;
+    small.checkpoint.pause_ms = 0;
     // Each worker and each client keeps at least one file.
     let files_min = run.all_workers().max(run.clients).max(1).min(run.files);
     let wanted = scale(run.files.into(), part, all);

@@ -100,6 +100,12 @@ pub enum PlannedFault {
     RefuseMount,
     /// Mounts from a port of 1024 or above are refused.
     ReservedPorts,
+    /// READ and WRITE of one file have a service time.
+    SlowFile {
+        /// The number that its name ends with.
+        number: u32,
+        time_ns: u64,
+    },
     /// Maximum size of a READ, in bytes.
     ReadSize(u32),
     /// Maximum size of a WRITE, in bytes.
@@ -146,7 +152,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are listed for people.
-pub const KINDS: [FaultKind; 34] = [
+pub const KINDS: [FaultKind; 35] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -157,6 +163,12 @@ pub const KINDS: [FaultKind; 34] = [
         "bandwidth",
         "SIZE/s [wire] [after SIZE]",
         "Limits the total rate of payload, or of everything on the wire, `after` this many bytes.",
+    ),
+    kind(
+        "slow_file",
+        "N TIME",
+        "Replies to READ and WRITE of the file whose name ends with this number are delayed, as on a \
+         failing disk.",
     ),
     kind("drop", "SHARE", "Calls are executed but not answered."),
     kind("delay", "SHARE TIME", "Replies are late."),
@@ -238,6 +250,7 @@ impl PlannedFault {
             Self::IdleClose(_) => "idle_close",
             Self::RefuseMount => "refuse_mount",
             Self::ReservedPorts => "reserved_ports",
+            Self::SlowFile { .. } => "slow_file",
             Self::ReadSize(_) => "read_size",
             Self::WriteSize(_) => "write_size",
             Self::EndlessReaddir(_) => "endless_readdir",

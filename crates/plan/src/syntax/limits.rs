@@ -114,6 +114,7 @@ pub(crate) fn legal(setting: Setting) -> String {
             let numbers = numbers(setting, &|number| number.to_string());
             format!("{numbers}, or two numbers such as \"4..64\"")
         }
+        Kind::Fraction => numbers(setting, &text::fraction),
         Kind::Time => numbers(setting, &text::time),
         Kind::FineTime => numbers(setting, &text::time_ns),
         Kind::MicroTime => numbers(setting, &|us| text::time_ns(us * 1_000)),

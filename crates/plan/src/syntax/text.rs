@@ -51,6 +51,12 @@ pub(crate) fn frequency(khz: u64) -> String {
     in_largest_unit(khz, &[("GHz", 1_000_000), ("MHz", 1_000)], "kHz")
 }
 
+/// Writes millionths as a decimal number: `0.001`, `1`.
+pub(crate) fn fraction(millionths: u64) -> String {
+    let decimals = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
+    decimals.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// The word for a workload's default passes.
 pub(crate) const USUAL: &str = "usual";
 

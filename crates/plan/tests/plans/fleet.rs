@@ -143,6 +143,30 @@ fn overrides_number_of_hosts() {
 }
 
 #[test]
+fn divides_ranks_among_hosts() {
+    let checkpoint = |used: &str, settings: &str| {
+        let kind = format!("[[workload]]\nkind = \"checkpoint\"\n{settings}\n");
+        let target = format!("[[target]]\nname = \"n\"\npath = \"/mnt\"\nhosts = [{used}]\n");
+        plan(&format!("{NAME}{}{target}{kind}", hosts(4)))
+    };
+    let four = "\"c1\", \"c2\", \"c3\", \"c4\"";
+    let settings = "agents_per_host = 1\nmodel = \"70b\"\nmodel_scale = 0.5";
+    let run = &checkpoint(four, settings).unwrap().runs[0];
+    // 456 GB in 32 ranks, as in the whole model; each host restores what the next one has saved.
+    assert_eq!((run.workers, run.files, run.placement.neighbour), (8, 32, 1));
+    assert_eq!(run.set_bytes(), 14_250_000_384 * 32);
+    // Half a host of ranks becomes a whole one.
+    let small = &checkpoint(four, "agents_per_host = 1\nmodel = \"8b\"").unwrap().runs[0];
+    assert_eq!((small.workers, small.files), (2, 8));
+    let refused = |used, settings| checkpoint(used, settings).unwrap_err().to_string();
+    let many = "agents_per_host = 1\nmodel = \"1t\"\nmodel_scale = 1";
+    let messages = [refused("\"c2\", \"c3\", \"c4\"", settings), refused(four, many)];
+    insta::assert_snapshot!(messages.join("\n"));
+    // Whoever sets the ranks of each host has decided.
+    assert!(checkpoint(four, &format!("{many}\nworkers = 100")).is_ok());
+}
+
+#[test]
 fn rejects_impossible_hosts() {
     let own = format!("{MOUNTED}\nbackend = \"nfs\"");
     let messages = [

@@ -11,6 +11,7 @@ mod findings;
 mod group;
 mod lead;
 mod qualifiers;
+mod ranks;
 mod relation;
 mod trend;
 
@@ -22,7 +23,8 @@ use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct CampaignAnswer {
-    /// Main sentences: the highest rates, the largest difference, and how far to trust both.
+    /// Main sentences: the times of checkpoints and loads, the highest rates, the largest
+    /// difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
     pub passes: Vec<PassFindings>,
@@ -70,7 +72,9 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    let lead = lead::lead(sheet, effects, &groups, &findings);
+    // What users of checkpoints ask for comes before rates.
+    let mut lead = ranks::headlines(sheet);
+    lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {
         let finding = finding.map(|finding| qualifiers::with_notes(group, &finding.sentence));

@@ -18,7 +18,7 @@ use serde::{Serialize, Serializer};
 use stats::{ClientShare, Fairness, Judged, Summary};
 
 use self::schema::{AnyQuestion, AnySettings};
-use self::shares::HostsPart;
+use self::shares::{HostsPart, RanksPart};
 use self::trials::TrialPart;
 use crate::campaign::cache_sizes::SweepPart;
 use crate::campaign::conclusions::section::ConclusionPart;
@@ -137,6 +137,8 @@ struct Figure<'a> {
     clients: Option<ClientsPart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hosts: Option<HostsPart<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranks: Option<RanksPart<'a>>,
     caveats: Vec<CaveatPart>,
     failures: Vec<FailurePart<'a>>,
 }
@@ -361,6 +363,7 @@ impl<'a> Figure<'a> {
             kinds: judged.kinds.iter().map(KindSharePart::from_share).collect(),
             clients: judged.clients.as_ref().map(ClientsPart::from_fairness),
             hosts: judged.hosts.as_ref().map(HostsPart::from_hosts),
+            ranks: judged.ranks.as_ref().map(RanksPart::from_ranks),
             caveats: CaveatPart::all(judged),
             failures: FailurePart::all(judged),
         }

@@ -81,8 +81,15 @@ enum ShownCell {
 pub(crate) enum TableKind {
     /// Rates of a file system.
     Rates,
+    /// Times of passes that are done when their slowest rank is.
+    Ranks,
     /// Times of commands.
     Programs,
+}
+
+impl TableKind {
+    /// All kinds, in the order of their tables.
+    pub(crate) const ALL: [Self; 3] = [Self::Rates, Self::Ranks, Self::Programs];
 }
 
 impl Column {
@@ -163,7 +170,7 @@ mod tests {
                 "no format shows {column:?}"
             );
         }
-        for kind in [TableKind::Rates, TableKind::Programs] {
+        for kind in TableKind::ALL {
             let headings: Vec<&str> = shown(kind).map(|shown| shown.heading).collect();
             assert_eq!(headings.iter().collect::<HashSet<_>>().len(), headings.len());
             assert_eq!(shown(kind).filter(|shown| shown.role == Role::Rate).count(), 1);

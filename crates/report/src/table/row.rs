@@ -52,6 +52,11 @@ impl Row<'_> {
         self.judged.pass == Pass::App
     }
 
+    /// Returns true if its result is the time until the slowest rank is done.
+    pub(crate) fn is_timed_by_rank(&self) -> bool {
+        self.judged.pass.is_timed_by_rank()
+    }
+
     /// Returns the rank of its rate, unless rows of the pass are ranked by bytes.
     pub(crate) fn extreme_of_rate(&self) -> Option<Extreme> {
         match self.mark {

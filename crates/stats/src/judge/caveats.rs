@@ -54,6 +54,7 @@ pub(super) fn collect(
             )),
         }
     }
+    caveats.extend(check_ranks(judged, &caveats));
     for caveat in &mut caveats {
         // A server in this process shares the host with its client, which users know when they
         // choose it.
@@ -65,6 +66,7 @@ pub(super) fn collect(
         }
         // A straggler has a single number: over all trials, as displayed next to its host.
         if caveat.code == CaveatCode::Straggler
+            && caveat.extent != CaveatExtent::Run
             && let Some(hosts) = &judged.hosts
             && let Some(slowest) = hosts.describe_stragglers().into_iter().next()
         {
@@ -76,6 +78,17 @@ pub(super) fn collect(
     }
     caveats.sort_by_key(|caveat| (std::cmp::Reverse(caveat.severity), caveat.code));
     caveats
+}
+
+/// Raises a caveat for a rank that holds the others up, unless its whole host does.
+fn check_ranks(judged: &Judged, known: &[JudgedCaveat]) -> Option<JudgedCaveat> {
+    let ranks = judged.ranks.as_ref()?;
+    if known.iter().any(|caveat| caveat.code == CaveatCode::Straggler) {
+        return None;
+    }
+    let evidence = ranks.describe_straggler()?;
+    let data = ranks.straggler_share();
+    Some(JudgedCaveat::new(CaveatCode::Straggler, CaveatExtent::Run, evidence, data))
 }
 
 /// Returns true if results on the same file system are large compared with the data of a pass.

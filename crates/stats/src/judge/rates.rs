@@ -124,3 +124,9 @@ pub(super) fn common_share(result: &PassResult) -> Option<f64> {
     }
     Some(result.common_window_ns as f64 / result.window_ns as f64)
 }
+
+/// Returns the time until the slowest rank was done, in seconds, if that is what a pass is about.
+pub(super) fn slowest_rank_seconds(result: &PassResult) -> Option<f64> {
+    let slowest_ns = result.scope.rank_times_ns.iter().max()?;
+    Some(*slowest_ns as f64 / 1e9)
+}

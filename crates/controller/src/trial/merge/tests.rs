@@ -163,3 +163,25 @@ proptest! {
         prop_assert_eq!((cross_check.expected, cross_check.found), (ops, ops + more));
     }
 }
+
+#[test]
+fn counts_rank_times_from_first_start() {
+    let merged = |known: bool| {
+        let mut parts = vec![part(0, Vec::new()), part(1, Vec::new())];
+        for (index, part) in parts.iter_mut().enumerate() {
+            part.end.result.pass = Pass::Save;
+            // The second host starts and ends 500 ns later.
+            part.end.span.first_start_ns += 500 * index as u64;
+            part.end.span.last_end_ns += 500 * index as u64;
+            if known || index == 0 {
+                part.end.result.scope.rank_times_ns = vec![900, 1_000];
+            }
+        }
+        let spec = RunSpec::null(Workload::Checkpoint);
+        merge(&spec, parts, 0, 0).result
+    };
+    let result = merged(true);
+    assert_eq!(result.scope.rank_times_ns, [900, 1_000, 1_400, 1_500]);
+    assert_eq!(result.window_ns, 1_500);
+    assert!(merged(false).scope.rank_times_ns.is_empty());
+}

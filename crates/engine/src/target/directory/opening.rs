@@ -67,8 +67,8 @@ impl DirectoryAccess {
     }
 
     fn open_files(&self, work: WorkerPass<'_>) -> Result<Files, TargetError> {
-        let WorkerPass { spec, pass, worker, config } = work;
-        let (first, stride) = opened_files(spec, pass, worker);
+        let WorkerPass { spec, pass, files_of, config, .. } = work;
+        let (first, stride) = opened_files(spec, pass, files_of);
         let set = FileSet::new(spec, config.seed);
         let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };
         let numbers = numbers.step_by(stride as usize);

@@ -34,7 +34,7 @@ use crate::limits::UNCOMMITTED_BITS_MAX;
 
 impl NfsAccess {
     pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
-        let WorkerPass { spec, pass, worker, config } = work;
+        let WorkerPass { spec, pass, worker, config, .. } = work;
         self.timer.begin(Job::SetUp);
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
         let mut set = self.make_set(work)?;
@@ -87,8 +87,8 @@ impl NfsAccess {
 
     /// Creates the set of files for a worker's pass. Which connections it uses is decided later.
     fn make_set(&self, work: WorkerPass<'_>) -> Result<NfsFiles, TargetError> {
-        let WorkerPass { spec, pass, worker, config } = work;
-        let (first, stride) = opened_files(spec, pass, worker);
+        let WorkerPass { spec, pass, files_of, config, .. } = work;
+        let (first, stride) = opened_files(spec, pass, files_of);
         let mut twins = Vec::new();
         let SharedFiles { files, links, plus_listing } = if pass == Pass::OpMix {
             self.open_shared(spec, config)?
@@ -367,8 +367,10 @@ fn op_bytes(spec: &RunSpec) -> u64 {
 /// or write-behind in a sequential pass.
 fn total_depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
     let ahead = match pass {
-        Pass::Read | Pass::Reread | Pass::CharRead => spec.nfs().read_ahead,
-        Pass::Write | Pass::Rewrite | Pass::CharWrite => spec.nfs().write_behind,
+        Pass::Read | Pass::Reread | Pass::CharRead | Pass::Restore | Pass::Load => {
+            spec.nfs().read_ahead
+        }
+        Pass::Write | Pass::Rewrite | Pass::CharWrite | Pass::Save => spec.nfs().write_behind,
         _ => 0,
     };
     spec.queue_depth + ahead.div_ceil(transfers_per_op)

@@ -122,6 +122,7 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let id = self.check_access(stateid, READ, run)?;
+        self.hold_slow_file(id);
         let count = self.granted_read(count);
         let read = self.shared.fs.read(id, offset, count, &run.context, &mut self.pieces);
         let (_, span) = match read {

@@ -7,7 +7,7 @@
 use model::setting::Setting;
 use model::{OpKind, Pass, RunSpec, Sharing, Workload};
 
-use super::WrittenSettings;
+use super::{WrittenSettings, checkpoint};
 use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::limits::{self, show_size};
 use crate::syntax::text;
@@ -27,6 +27,7 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
         Workload::Transactions => check_pool(run, written),
         Workload::OpMix => check_offered(run, written),
         Workload::DataOps => check_ranges(run, written),
+        Workload::Checkpoint => checkpoint::check(run, written),
         _ => Ok(()),
     }
 }

@@ -7,6 +7,7 @@
 //! factors, that comes first.
 
 use model::{CaveatCode, Expectation};
+use stats::Judged;
 use stats::effects::FactorEffect;
 
 use super::findings::{Finding, Ratios};
@@ -138,8 +139,13 @@ fn highest_figure(group: &Group<'_>) -> String {
 
 /// Caveats without which a result must not be quoted.
 fn qualify_figure(figure: &UsableRow<'_>) -> String {
+    qualify_judged(&figure.row.judged)
+}
+
+/// Like [`qualify_figure`], for any result.
+pub(super) fn qualify_judged(judged: &Judged) -> String {
     let mut text = String::new();
-    for caveat in &figure.row.judged.caveats {
+    for caveat in &judged.caveats {
         // With either of these, the result may be the speed of memory rather than storage.
         if matches!(caveat.code, CaveatCode::Cached | CaveatCode::NotDurable) {
             text.extend([", ", caveat.code.code()]);

@@ -6,7 +6,9 @@
 use model::{ClientResult, ClientTimes, HostResult};
 use schemars::JsonSchema;
 use serde::Serialize;
-use stats::{HostShare, HostsCompared, WorstTimes};
+use stats::{HostShare, HostsCompared, RanksCompared, WorstTimes};
+
+use super::SummaryPart;
 
 /// One emulated client.
 #[derive(Serialize, JsonSchema)]
@@ -51,6 +53,37 @@ pub(super) struct HostsPart<'a> {
     /// Hosts that are slow compared with the others, slowest first.
     stragglers: Vec<&'a str>,
     hosts: Vec<HostSharePart<'a>>,
+}
+
+/// Comparison of the ranks of a row whose result is the time of the slowest rank.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Ranks")]
+pub(super) struct RanksPart<'a> {
+    ranks: u32,
+    /// Time until the slowest rank was done, in seconds, over the trials.
+    time_s: SummaryPart,
+    /// Time of the slowest rank relative to the median rank, as the median over the trials.
+    slowest_rank_ratio: f64,
+    /// The rank that was slow more often than chance explains, from 0; null if there is none.
+    straggler_rank: Option<u32>,
+    /// Its host; null if there was only one.
+    straggler_host: Option<&'a str>,
+    /// How long saves at the interval `save_every` stall a job per hour; null if nothing is saved.
+    stall_s_per_hour: Option<f64>,
+}
+
+impl<'a> RanksPart<'a> {
+    pub(super) fn from_ranks(compared: &'a RanksCompared) -> Self {
+        let straggler = compared.straggler.as_ref();
+        Self {
+            ranks: compared.count,
+            time_s: SummaryPart::from_summary(compared.seconds),
+            slowest_rank_ratio: compared.slowest_ratio,
+            straggler_rank: straggler.map(|it| it.rank),
+            straggler_host: straggler.and_then(|it| it.host.as_deref()),
+            stall_s_per_hour: compared.stall_s_per_hour,
+        }
+    }
 }
 
 /// The share of one client host per second of its own time, in the unit of the row. Its start is

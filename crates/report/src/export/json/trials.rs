@@ -66,6 +66,9 @@ struct PassPart<'a> {
     clients: Vec<ClientPart>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hosts: Vec<HostPart<'a>>,
+    /// Time of each rank from the start of the pass, if the slowest one decides the result.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    rank_times_ns: &'a [u64],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     telemetry: &'a [Telemetry],
 }
@@ -145,6 +148,7 @@ impl<'a> PassPart<'a> {
             samples: &pass.samples,
             clients: pass.clients.iter().map(ClientPart::from_client).collect(),
             hosts: pass.hosts.iter().map(HostPart::from_host).collect(),
+            rank_times_ns: &pass.scope.rank_times_ns,
             telemetry: &pass.telemetry,
         }
     }

@@ -6,9 +6,9 @@
 
 use model::Histogram;
 use model::units::{Nanos, Size, three_digits};
-use stats::{HostsCompared, Summary};
+use stats::{HostsCompared, RanksCompared, Summary};
 
-use super::TableKind::{Programs, Rates};
+use super::TableKind::{Programs, Ranks, Rates};
 use super::ValueType::{Count, Number, OneOf, Text};
 use super::{Column, JsonMember, ShownCell, ShownColumn, TableKind, Value, ValueType};
 use crate::document::{CaveatLink, Cell, Line, Role};
@@ -246,11 +246,53 @@ pub(crate) const COLUMNS: &[Column] = &[
         "wire: bytes of all calls and replies, and below them the bytes of file data that the ops \
          moved or changed; medians.",
     ),
+    nested_column("ranks", |r| value_of(&r.judged.ranks, |it| Value::Count(it.count.into()))),
+    nested_column("time_s", |r| value_of(&r.judged.ranks, |it| seconds_value(it.seconds.median)))
+        .shown("time", Ranks, |r, _| ranks_cell(r, |it| show_seconds(it.seconds.median)))
+        .role(Role::Rate)
+        .read("time: from the start until the slowest rank is done, median of the trials."),
+    nested_column("time_interval_lo_s", |r| time_interval(r, |ends| ends.0)),
+    nested_column("time_interval_hi_s", |r| time_interval(r, |ends| ends.1)),
+    people_column("±95 %", Ranks, |r, _| ranks_cell(r, |it| humanize::spread(&it.seconds)))
+        .read("±95 %: half the 95 % confidence interval of that median, as a share of it."),
+    nested_column("slowest_rank_ratio", |r| {
+        value_of(&r.judged.ranks, |it| Value::share(Some(it.slowest_ratio)))
+    })
+    .shown("slowest rank", Ranks, |r, _| {
+        let several = r.judged.ranks.as_ref().filter(|it| it.count > 1);
+        let ratio = |it: &RanksCompared| format!("{} x median", three_digits(it.slowest_ratio));
+        let ranks = several.map(|it| humanize::counted(it.count as usize, "rank"));
+        Cell::two_lines(several.map_or_else(dash, ratio), ranks)
+    })
+    .read("slowest rank: its time compared with the median rank of the same trial."),
+    nested_column("straggler_rank", |r| {
+        let straggler = r.judged.ranks.as_ref().and_then(|it| it.straggler.as_ref());
+        Value::count(straggler.map(|straggler| straggler.rank))
+    }),
+    nested_column("stall_s_per_hour", |r| {
+        let stall = r.judged.ranks.as_ref().and_then(|it| it.stall_s_per_hour);
+        Value::number(stall, 3)
+    })
+    .shown("stall/h", Ranks, |r, _| {
+        let stall = r.judged.ranks.as_ref().and_then(|it| it.stall_s_per_hour);
+        Cell::text(stall.map_or_else(dash, show_seconds))
+    })
+    .read("stall/h: how long saves at the interval save_every hold a job up in each hour."),
+    people_column("rate", Ranks, rate_cell)
+        .role(Role::Number)
+        .read("rate: all bytes by the time of the slowest rank; 1 MB/s is 10^6 bytes per second."),
+    people_column("CPU", Ranks, |r, _| {
+        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
+    })
+    .read("CPU: CPU time of the client per GiB moved; + that of the server, if known."),
     trials_shown(Rates)
+        .read("n: trials used for the figure, and how many were run if there were more."),
+    trials_shown(Ranks)
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Programs)
         .read("n: trials used for the figure, and how many were run if there were more."),
     verdict_shown(Rates),
+    verdict_shown(Ranks),
     verdict_shown(Programs),
     nested_column("caveats", |r| {
         let codes: Vec<_> = r
@@ -265,6 +307,9 @@ pub(crate) const COLUMNS: &[Column] = &[
     .always_shown("caveats", Rates, caveats_cell)
     .role(Role::Caveats),
     nested_column("caveat_data", |r| Value::text(caveat_data(r))),
+    nested_column("", |_| Value::Unknown)
+        .always_shown("caveats", Ranks, caveats_cell)
+        .role(Role::Caveats),
     nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Programs, caveats_cell)
         .role(Role::Caveats),
@@ -333,6 +378,31 @@ fn rate_cell(row: &Row<'_>, rate: &Summary) -> Cell {
         lines.push(Line { mark: row.extreme_of_byte_rate(), text: second });
     }
     Cell::Lines(lines)
+}
+
+/// Cell with a figure about ranks; a dash if they are unknown.
+fn ranks_cell(row: &Row<'_>, show: fn(&RanksCompared) -> String) -> Cell {
+    Cell::text(row.judged.ranks.as_ref().map_or_else(dash, show))
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+/// Formats seconds with a suitable unit.
+fn show_seconds(seconds: f64) -> String {
+    humanize::seconds(seconds)
+}
+
+/// Seconds with a precision of microseconds.
+fn seconds_value(seconds: f64) -> Value {
+    Value::number(Some(seconds), 6)
+}
+
+/// One end of the 95 % confidence interval of the slowest rank's time.
+fn time_interval(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
+    let interval = row.judged.ranks.as_ref().and_then(|it| it.seconds.confidence_interval());
+    interval.map_or(Value::Unknown, |ends| seconds_value(end(ends)))
 }
 
 /// Formats a time in nanoseconds with a suitable unit.
