@@ -27,6 +27,7 @@ mod ganesha;
 mod localio;
 mod loop_file;
 mod mount;
+mod mount_needs;
 mod mtu;
 mod nfs_mount;
 mod nfsd;

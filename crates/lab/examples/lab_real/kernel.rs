@@ -56,11 +56,13 @@ fn server() -> Vec<String> {
 }
 
 fn nfsd(threads: u32, versions: &[NfsVersion], udp: bool, transfer_max_bytes: u32) -> Action {
-    Action::Nfsd(action::Nfsd { threads, versions: versions.to_vec(), udp, transfer_max_bytes })
+    let versions = versions.to_vec();
+    Action::Nfsd(action::Nfsd { threads, versions, udp, rdma: false, transfer_max_bytes })
 }
 
 fn mount(options: &str) -> Action {
     Action::NfsMount(action::NfsMount {
+        trunk_connections: None,
         source: format!("127.0.0.1:{POINT}"),
         point: MOUNT.into(),
         options: options.split(',').map(str::to_owned).collect(),

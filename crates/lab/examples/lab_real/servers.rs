@@ -113,6 +113,7 @@ fn names_package_of_missing_server() {
         threads: 1,
         versions: Vec::new(),
         udp: false,
+        rdma: false,
         transfer_max_bytes: 0,
     });
     let error = lab.apply(&action).unwrap_err().to_string();

@@ -11,7 +11,8 @@ use crate::runs::pass::Pass;
 use crate::runs::spec::{Durability, RunSpec};
 use crate::runs::work::{Arrivals, Fill, Sharing};
 use crate::systems::lab::{
-    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, Raid, ServerKind, TunnelForwards,
+    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, MountSec, Raid, ServerKind,
+    TunnelForwards,
 };
 use crate::targets::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
@@ -231,6 +232,6 @@ macro_rules! words {
 }
 
 words! {
-    Arrivals DataPath Durability FileSystem Fill Fresh Invalidation NfsVersion Proto Raid ServerKind
-    Sharing Stable TunnelForwards UdpWindow XprtSec
+    Arrivals DataPath Durability FileSystem Fill Fresh Invalidation MountSec NfsVersion Proto Raid
+    ServerKind Sharing Stable TunnelForwards UdpWindow XprtSec
 }

@@ -209,13 +209,14 @@ fn of_hosts() -> impl Strategy<Value = String> {
         one("server_sysctl", &["\"\"", "\"vm.b=1+net.c=1 2 3\""]),
         one("slots", &["\"unchanged\"", "128"]),
         one("localio", &["[true, false]", "\"unchanged\"", "false"]),
+        one("sec", &["[\"sys\", \"krb5p\"]", "\"server\""]),
         one("tcp_buffer", &["\"unchanged\"", "\"1MiB\""]),
         one("congestion", &["\"bbr\"", "\"unchanged\""]),
         one("format_options", &["\"-E stride=16,nodiscard\"", "\"\""]),
         one("invalidation", &["\"none\"", "\"server-restart\""]),
         one("cpu_frequency", &["\"1.2GHz\"", "\"unchanged\""]),
     )
-        .prop_map(|(a, b, c, d, e, f, g, h, i)| [a, b, c, d, e, f, g, h, i].concat())
+        .prop_map(|(a, b, c, d, e, f, g, h, i, j)| [a, b, c, d, e, f, g, h, i, j].concat())
 }
 
 /// Settings of runs over NFS; v3 over TCP is always included, so that some run is possible.
