@@ -9,6 +9,7 @@ pub mod localio;
 pub mod loops;
 pub mod memory;
 pub mod namespaces;
+pub(crate) mod tls;
 
 use std::fs;
 use std::sync::LazyLock;

@@ -143,6 +143,8 @@ impl Trial<'_> {
         caveats.extend(caveats::about_cache(spec, result, mount));
         let localio = spec.lab.as_ref().and_then(|lab| lab.mounting.localio);
         caveats.extend(caveats::about_mount(result, mount, localio));
+        let lab = spec.lab.as_deref().filter(|lab| lab.mounts_own_export());
+        caveats.extend(caveats::about_transport(result, mount, lab));
         caveats.extend(caveats::about_segments(spec, result, mount, &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory::host_bytes();

@@ -21,3 +21,4 @@ mod page;
 mod panics;
 mod segments;
 mod timeline;
+mod transport;

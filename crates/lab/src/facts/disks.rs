@@ -12,7 +12,7 @@ use model::units::Size;
 
 use crate::commands::{self, Runner, SOON};
 use crate::facts::hardware::{join_different, line, link_name};
-use crate::facts::localio;
+use crate::facts::{localio, tls};
 use crate::host::devices;
 use crate::mounts::Mount;
 
@@ -25,6 +25,7 @@ pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
         let text = fs::read_to_string(VOLUMES).unwrap_or_default();
         let volume = volume(&text, &mount.device);
         let mut facts = localio::facts(scope, mount);
+        facts.extend(tls::facts(scope, mount));
         facts.extend(volume.map(|volume| Fact::new(scope, "volume", volume, VOLUMES)));
         return facts;
     }
