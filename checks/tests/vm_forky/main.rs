@@ -4,6 +4,8 @@
 //! The image takes minutes to make, so only `cargo xtask real vm_forky` runs this.
 #![allow(clippy::print_stdout, reason = "tests print their tables")]
 
+mod mount_settings;
+
 use anyhow::{Result, ensure};
 use checks::check::Fixture;
 use checks::checks;
