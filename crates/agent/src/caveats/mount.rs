@@ -125,7 +125,8 @@ fn check_short_transfers(counters: &MountCounters<'_>) -> Option<Caveat> {
 
 /// Raises a caveat if data reached the server without calls to it: by LOCALIO (Linux 6.12 and
 /// later), or by pNFS layouts. The client counts these bytes as transferred, but there were too few
-/// calls to carry them. If LOCALIO was requested, raises a caveat if calls carried the data instead.
+/// calls to carry them. If LOCALIO was requested, raises a caveat if calls carried the data
+/// instead.
 fn check_localio(
     mount: &Mount,
     counters: &MountCounters<'_>,

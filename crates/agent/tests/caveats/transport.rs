@@ -13,35 +13,26 @@ const TLS: &str = include_str!("tls_stat.txt");
 
 /// Returns the text of mountstats with a connection for each count of sends.
 fn with_connections(sends: &[u64]) -> String {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for line in MOUNT.lines() {
         if line.trim_start().starts_with("xprt:") {
-            for count in sends {
-                text += &format!("\txprt:\ttcp 0 0 1 0 0 {count} {count} 0 {count} 0 2 0 0\n");
-            }
+            let connection = |n: &u64| format!("\txprt:\ttcp 0 0 1 0 0 {n} {n} 0 {n} 0 2 0 0");
+            lines.extend(sends.iter().map(connection));
         } else {
-            text += &format!("{line}\n");
+            lines.push(line.to_owned());
         }
     }
-    text
+    lines.join("\n")
 }
 
 /// Returns the text of tls_stat with these sessions in software and on a device.
 fn with_sessions(software: u64, device: u64) -> String {
-    let mut text = String::new();
-    for line in TLS.lines() {
-        let count = match line.split_whitespace().next() {
-            Some("TlsCurrTxSw") => software,
-            Some("TlsCurrTxDevice") => device,
-            _ => {
-                text += &format!("{line}\n");
-                continue;
-            }
-        };
-        let (name, _) = line.split_once('\t').unwrap();
-        text += &format!("{name}\t{count}\n");
-    }
-    text
+    let counted = |line: &str| match line.split_whitespace().next() {
+        Some(name @ "TlsCurrTxSw") => format!("{name} {software}"),
+        Some(name @ "TlsCurrTxDevice") => format!("{name} {device}"),
+        _ => line.to_owned(),
+    };
+    TLS.lines().map(counted).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the caveats about a pass with the sends of each connection, on a mount whose options in

@@ -157,8 +157,9 @@ settings! {
     MaxConnect => count("max_connect", lab!(mounting.max_connect)).unit("connections")
         .range(1, 16, "kernels have the same limit").open("unchanged").when(mounts_own_export);
     /// Security flavor of the mount; exports of knfsd then allow only this one. server: the first
-    /// one that the server offers. Kerberos needs a KDC, rpc.gssd on the clients, and rpc.svcgssd or
-    /// gssproxy on the server. Only for NFS mounts that a plan makes; not for `system` and `mount`.
+    /// one that the server offers. Kerberos needs a KDC, rpc.gssd on the clients, and rpc.svcgssd
+    /// or gssproxy on the server. Only for NFS mounts that a plan makes; not for `system` and
+    /// `mount`.
     Sec => word("sec", lab!(mounting.sec), MountSec::NAMES).when(mounts_own_export);
     /// Read-ahead of the client's mount. Not for nfs, nor for data_path disk.
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
