@@ -52,20 +52,20 @@ static PREPARED: Fixture<()> = Fixture::new(|| {
 });
 
 checks! {
-    plan_varies_security_flavors: 300 s, vary(SECURITY);
-    names_what_kerberos_needs: 300 s, name_what_kerberos_needs();
-    plan_varies_rdma: 300 s, vary(RDMA);
-    names_missing_rdma_device: 200 s, name_missing_rdma_device();
-    fallback_to_tcp_is_not_effective: 200 s, {
+    plan_varies_security_flavors: 500 s, vary(SECURITY);
+    names_what_kerberos_needs: 600 s, name_what_kerberos_needs();
+    plan_varies_rdma: 500 s, vary(RDMA);
+    names_missing_rdma_device: 400 s, name_missing_rdma_device();
+    fallback_to_tcp_is_not_effective: 300 s, {
         share_transport(r#"proto = "rdma""#, "proto=tcp", "proto on host client1: requested rdma")
     };
-    plan_varies_tls: 300 s, vary(TLS);
+    plan_varies_tls: 500 s, vary(TLS);
     names_missing_tlshd: 500 s, name_missing_tlshd();
-    unencrypted_mount_is_not_effective: 200 s, {
+    unencrypted_mount_is_not_effective: 300 s, {
         share_transport(r#"xprtsec = "tls""#, "proto=tcp", "xprtsec on host client1: requested tls")
     };
-    plan_connects_to_several_addresses: 300 s, connect_to_several_addresses();
-    missing_connections_are_not_effective: 200 s, {
+    plan_connects_to_several_addresses: 500 s, connect_to_several_addresses();
+    missing_connections_are_not_effective: 300 s, {
         share_transport("nconnect = 4", "proto=tcp", "connections on host client1: requested 4")
     };
 }
@@ -186,12 +186,12 @@ fn vary(factor: &Factor) -> Result<()> {
         ensure!(format!(",{options},").contains(&format!(",{listed},")), "{level}: {options}");
         ensure!(is_effective(trial), "{level}: {}", trial["passes"]);
         ensure!(has_session(trial) == listed.contains("tls"), "{level}: {}", trial["facts"]);
-        for pass in trial["passes"].as_array().context("no passes")? {
-            let used = connections_used(pass);
-            println!("{level}, {}: {used} connections carried calls", pass["pass"]);
-            let expected = if listed.contains("max_connect") { 2 } else { 1 };
-            ensure!(used == expected, "{level}: {used} connections");
-        }
+        // A small file may be written with a single call.
+        let passes = trial["passes"].as_array().context("no passes")?;
+        let used = passes.iter().map(connections_used).max().unwrap_or(0);
+        println!("{level}: {used} connections carried calls");
+        let expected = if listed.contains("max_connect") { 2 } else { 1 };
+        ensure!(used == expected, "{level}: {used} connections");
     }
     Ok(())
 }
@@ -215,7 +215,7 @@ fn connections_used(pass: &Value) -> usize {
     // Counters that didn't move are left out.
     names
         .filter(|name| name.starts_with("nfs./run/dfsbench/mount.connection"))
-        .filter(|name| name.ends_with(".sends"))
+        .filter(|name| name.strip_suffix(".sends").is_some())
         .count()
 }
 

@@ -207,7 +207,7 @@ fn mounts_through_further_addresses() {
         mounts.map(shown).collect::<Vec<_>>()
     };
     let main = ("10.0.0.1".to_owned(), None);
-    assert_eq!(trunks(&spec), [main.clone()]);
+    assert_eq!(trunks(&spec), std::slice::from_ref(&main));
     spec.mounting.max_connect = Some(2);
     assert_eq!(trunks(&spec), [main.clone(), ("10.0.1.1".to_owned(), Some(2))]);
     (spec.mounting.max_connect, spec.mounting.nfs.nconnect) = (Some(8), 2);

@@ -350,7 +350,7 @@ fn further_addresses_follow_max_connect() {
              ssh = \"c\"\n[[target]]\nname = \"n\"\nserver = \"s\"\nclient = \"c\"\n[factors]\n\
              nfsvers = 4.2\nmax_connect = [\"unchanged\", 1, 2, 4]\n[[workload]]\nkind = \"stream\"\n"
         );
-        self::plan(&text)
+        plan(&text)
     };
     let of_runs = plan("more_addresses = [\"b\", \"c2\"]").unwrap();
     let trunks: Vec<_> = of_runs.runs.iter().map(|run| lab(run).trunk_addresses().len()).collect();
