@@ -171,6 +171,8 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::Cached
         | CaveatCode::Localio
         | CaveatCode::Delegated
+        | CaveatCode::Pnfs
+        | CaveatCode::TlsOffload
         | CaveatCode::Retransmits
         | CaveatCode::Recovered
         | CaveatCode::ServerBusy
@@ -248,6 +250,20 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
             let telemetry = vec![counters(&[("nfs./srv.OPEN.ops", 10)])];
             let result = PassResult { telemetry, ..result(Pass::ReadFiles, OpKind::ReadFile, 100) };
             data_of(code, caveats::about_delegations(&local(), &result, Some(&mount("nfs4"))))
+        }
+        CaveatCode::Pnfs => {
+            let moved = [("nfs./srv.server_write_bytes", 1_000), ("nfs./srv.pnfs", 1)];
+            let telemetry = vec![counters(&moved)];
+            let result = PassResult { telemetry, ..result(Pass::Write, OpKind::Write, 1) };
+            data_of(code, caveats::about_mount(&result, Some(&mount("nfs4")), None))
+        }
+        CaveatCode::TlsOffload => {
+            let sessions =
+                [("nfs./srv.sends", 10), ("tls.device_sessions", 1), ("tls.software_sessions", 0)];
+            let telemetry = vec![counters(&sessions)];
+            let result = PassResult { telemetry, ..result(Pass::Write, OpKind::Write, 1) };
+            let mount = Mount { options: "rw,xprtsec=tls".to_owned(), ..mount("nfs4") };
+            data_of(code, caveats::about_transport(&result, Some(&mount), None))
         }
         CaveatCode::Retransmits => {
             let recovered = RecoveryWork { retransmissions: 2, ..RecoveryWork::default() };

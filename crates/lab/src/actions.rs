@@ -28,6 +28,7 @@ mod kernel_switch;
 mod localio;
 mod loop_file;
 mod mount;
+mod mount_needs;
 mod mtu;
 mod nfs_mount;
 mod nfsd;

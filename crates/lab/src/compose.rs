@@ -20,8 +20,8 @@ use model::lab::tunnel_client;
 use model::soak::FaultKind;
 use model::system::RecipeError;
 use model::{
-    Action, DataPath, FileSystem, Host, Invalidation, LabSpec, LabStep, NfsVersion, Protocol, Raid,
-    ServerKind, ServerThreads, Serving, TunnelForwards, action,
+    Action, DataPath, FileSystem, Host, Invalidation, LabSpec, LabStep, MountSec, NfsVersion,
+    Protocol, Raid, ServerKind, ServerThreads, Serving, TunnelForwards, action,
 };
 use thiserror::Error;
 
@@ -235,6 +235,7 @@ fn kernel_server(spec: &LabSpec) -> Vec<Action> {
         threads_min: 0,
         versions: served_versions(spec),
         udp: serving.udp,
+        rdma: serving.rdma,
         transfer_max_bytes: 0,
     };
     let limited = action::Nfsd {
@@ -338,6 +339,17 @@ fn export_options(spec: &LabSpec) -> Vec<String> {
     if spec.has_tunnel(TunnelForwards::Ports) || spec.own_client {
         // ssh and our own client use unprivileged source ports.
         add_default(&mut options, &["secure", "insecure"], "insecure");
+    }
+    // Another client may mount the export with any flavor that it lists.
+    let sec = spec.mounting.sec;
+    if spec.mounts_own_export() && sec != MountSec::Server {
+        add_default(&mut options, &["sec"], &format!("sec={sec}"));
+    }
+    if spec.mounts_own_export() && sec.is_kerberos() {
+        // The program works as root, which has the ticket of its machine. The server maps machines
+        // to the anonymous user.
+        add_default(&mut options, &["anonuid"], "anonuid=0");
+        add_default(&mut options, &["anongid"], "anongid=0");
     }
     if spec.storage.file_system == FileSystem::Tmpfs || spec.is_re_exported() {
         // tmpfs and FUSE have no UUID by which clients could identify them, so use an arbitrary

@@ -11,6 +11,7 @@ pub mod loops;
 pub mod memory;
 pub mod namespaces;
 pub(crate) mod nfsd_modes;
+pub(crate) mod tls;
 
 use std::fs;
 use std::sync::LazyLock;

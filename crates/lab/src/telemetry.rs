@@ -55,10 +55,20 @@ fn read_all(processes: &mut Processes) -> Readings {
 /// Computes the telemetry of NFS mounts from recorded texts of `/proc/self/mountstats`, taken one
 /// second apart, oldest first.
 pub fn parse_mountstats(texts: &[&str]) -> Telemetry {
+    parse_texts(texts, nfs::read_mounts)
+}
+
+/// Computes the telemetry of the kernel's TLS like [`parse_mountstats`], from recorded texts of
+/// `/proc/net/tls_stat`.
+pub fn parse_tls_stat(texts: &[&str]) -> Telemetry {
+    parse_texts(texts, nfs::read_tls)
+}
+
+fn parse_texts(texts: &[&str], read: fn(&mut Readings, &str)) -> Telemetry {
     let mut record = Record::default();
     for (second, text) in (0..).zip(texts) {
         let mut readings = Readings::default();
-        nfs::read_mounts(&mut readings, text);
+        read(&mut readings, text);
         record.add(Duration::from_secs(second), readings);
     }
     record.into_telemetry("")

@@ -59,8 +59,8 @@ pub use systems::action::{
 };
 pub use systems::fact::Fact;
 pub use systems::lab::{
-    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, NfsdIo, Protocol, Raid, ServerKind,
-    ServerThreads, Serving, SiteMount, Storage, System, Tuning, TunnelForwards,
+    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, MountSec, NfsdIo, Protocol, Raid,
+    ServerKind, ServerThreads, Serving, SiteMount, Storage, System, Tuning, TunnelForwards,
 };
 pub use systems::{action, lab, options, system};
 pub use targets::nfs::{

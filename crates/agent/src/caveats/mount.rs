@@ -134,16 +134,18 @@ fn check_short_transfers(counters: &MountCounters<'_>) -> Option<Caveat> {
     about_short_transfers(&transfers, "/proc/self/mountstats")
 }
 
-/// Raises a caveat if data reached the server without calls (LOCALIO, Linux 6.12 and later). The
-/// client counts these bytes as transferred, but there were too few calls to carry them. If LOCALIO
-/// was requested, raises a caveat if calls carried the data instead.
+/// Raises a caveat if data reached the server without calls to it: by LOCALIO (Linux 6.12 and
+/// later), or by pNFS layouts. The client counts these bytes as transferred, but there were too few
+/// calls to carry them. If LOCALIO was requested, raises a caveat if calls carried the data
+/// instead.
 fn check_localio(
     mount: &Mount,
     counters: &MountCounters<'_>,
     is_requested: bool,
 ) -> Option<Caveat> {
     // With pNFS layouts, other servers have the data, and their calls are not counted here.
-    if counters.telemetry.metric(&format!("nfs.{}.pnfs", counters.point)).is_some() {
+    let has_layouts = counters.telemetry.metric(&format!("nfs.{}.pnfs", counters.point)).is_some();
+    if has_layouts && is_requested {
         return None;
     }
     let directions = [
@@ -175,6 +177,11 @@ fn check_localio(
             return Some(CaveatCode::OptionNotEffective.because(evidence));
         }
         let data = Evidence::shares(share, STORAGE_SHARE_MIN, source);
+        if has_layouts {
+            let layouts = counters.increase("LAYOUTGET.ops");
+            let evidence = format!("{evidence}, which gave {layouts} layouts (LAYOUTGET)");
+            return Some(CaveatCode::Pnfs.because(evidence).with_data(data));
+        }
         Some(CaveatCode::Localio.because(evidence).with_data(data))
     })
 }

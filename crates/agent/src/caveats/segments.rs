@@ -60,7 +60,7 @@ pub fn about_segments(
     tcp: &TcpCounters,
 ) -> Option<Caveat> {
     let has_server = spec.target.server_host().is_some() || is_on_nfs(mount);
-    if !has_server || spec.nfs().proto == Proto::Udp {
+    if !has_server || spec.nfs().proto != Proto::Tcp {
         return None;
     }
     let segments = if tcp.connections > 0 {

@@ -166,6 +166,8 @@ impl Trial<'_> {
         let localio = spec.lab.as_ref().and_then(|lab| lab.mounting.localio);
         caveats.extend(caveats::about_mount(result, mount, localio));
         caveats.extend(caveats::about_delegations(spec, result, mount));
+        let lab = spec.lab.as_deref().filter(|lab| lab.mounts_own_export());
+        caveats.extend(caveats::about_transport(result, mount, lab));
         caveats.extend(caveats::about_segments(spec, result, mount, &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory::host_bytes();

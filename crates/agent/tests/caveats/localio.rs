@@ -120,11 +120,22 @@ fn is_silent_about_data_in_calls() {
 }
 
 #[test]
-fn stays_silent_for_pnfs_layouts() {
+fn notes_data_sent_by_layouts() {
     let flexfiles = V4.replace("pnfs=not configured", "pnfs=LAYOUT_FLEX_FILES");
     let elsewhere = MountTraffic { read_bytes: 16 * MIB, ..MountTraffic::default() };
     assert_eq!(codes_of_read(V4, elsewhere), [CaveatCode::Localio]);
-    assert_eq!(codes_of_read(&flexfiles, elsewhere), []);
+    assert_eq!(codes_of_read(&flexfiles, elsewhere), [CaveatCode::Pnfs]);
+    let read = done(OpKind::Read, 16 * MIB);
+    let after = after(&flexfiles, elsewhere).replace("LAYOUTGET: 0 0", "LAYOUTGET: 3 3");
+    let [caveat] = &caveats(Pass::Read, read, &flexfiles, &after)[..] else { panic!() };
+    assert!(caveat.evidence.ends_with("which gave 3 layouts (LAYOUTGET)"), "{}", caveat.evidence);
+}
+
+#[test]
+fn is_silent_about_unused_layouts() {
+    let flexfiles = V4.replace("pnfs=not configured", "pnfs=LAYOUT_FLEX_FILES");
+    let wire = MountTraffic { read_bytes: 16 * MIB, read_calls: 64, ..MountTraffic::default() };
+    assert_eq!(codes_of_read(&flexfiles, wire), []);
 }
 
 #[test]

@@ -22,3 +22,4 @@ mod page;
 mod panics;
 mod segments;
 mod timeline;
+mod transport;

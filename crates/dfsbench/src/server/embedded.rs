@@ -68,7 +68,7 @@ fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, 
     let mut tls = None;
     for nfs in settings {
         udp |= nfs.proto == Proto::Udp;
-        if nfs.xprtsec == XprtSec::Tls {
+        if nfs.xprtsec != XprtSec::None {
             tls = Some(TlsConfig::default());
         }
     }

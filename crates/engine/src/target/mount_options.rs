@@ -17,7 +17,8 @@ pub fn mount_options(target: &NfsTarget) -> MountOptions {
         mount_port: target.mount_port,
         version: protocol_version(version),
         proto: match proto {
-            model::Proto::Tcp => Proto::Tcp,
+            // RDMA is refused before any run (`Impossible`).
+            model::Proto::Tcp | model::Proto::Rdma => Proto::Tcp,
             model::Proto::Udp => Proto::Udp,
         },
         sec: match who.sec {
@@ -35,7 +36,8 @@ pub fn mount_options(target: &NfsTarget) -> MountOptions {
         delegations: target.settings.delegations,
         resvport: who.resvport,
         tls: match xprtsec {
-            XprtSec::Tls => Some(tls(&target.tls)),
+            // `Impossible` refuses mtls.
+            XprtSec::Tls | XprtSec::Mtls => Some(tls(&target.tls)),
             XprtSec::None => None,
         },
         ..MountOptions::new(&target.host, &target.path)

@@ -57,11 +57,14 @@ fn server() -> Vec<String> {
 
 fn nfsd(threads: u32, versions: &[NfsVersion], udp: bool, transfer_max_bytes: u32) -> Action {
     let versions = versions.to_vec();
-    Action::Nfsd(action::Nfsd { threads, threads_min: 0, versions, udp, transfer_max_bytes })
+    let nfsd =
+        action::Nfsd { threads, threads_min: 0, versions, udp, rdma: false, transfer_max_bytes };
+    Action::Nfsd(nfsd)
 }
 
 fn mount(options: &str) -> Action {
     Action::NfsMount(action::NfsMount {
+        trunk_connections: None,
         source: format!("127.0.0.1:{POINT}"),
         point: MOUNT.into(),
         options: options.split(',').map(str::to_owned).collect(),

@@ -114,6 +114,7 @@ fn names_package_of_missing_server() {
         threads_min: 0,
         versions: Vec::new(),
         udp: false,
+        rdma: false,
         transfer_max_bytes: 0,
     });
     let error = lab.apply(&action).unwrap_err().to_string();

@@ -131,16 +131,19 @@ mod tests {
         let host = "10.0.0.1".to_owned();
         vec![
             Action::NfsMount(action::NfsMount {
+                trunk_connections: None,
                 source: format!("{text}:/a"),
                 point: point.clone(),
                 options: vec![],
             }),
             Action::NfsMount(action::NfsMount {
+                trunk_connections: None,
                 source: "h:/a".into(),
                 point: point.clone(),
                 options: options.clone(),
             }),
             Action::NfsMount(action::NfsMount {
+                trunk_connections: None,
                 source: "h:/a".into(),
                 point: text.into(),
                 options: vec![],

@@ -9,7 +9,7 @@ use model::action::Export;
 use model::options::{check_clients, check_export_options, check_path};
 
 use super::accept::accept;
-use super::{LabAction, Layer};
+use super::{LabAction, Layer, mount_needs};
 use crate::actions::findings::Findings;
 use crate::actions::step::Step;
 use crate::commands::Runner;
@@ -46,9 +46,11 @@ impl LabAction for Export {
         vec![Step::run(argv)]
     }
 
-    /// Removes the export. Fails if the directory must not be exported or already is.
+    /// Removes the export. Fails if the directory must not be exported or already is, or a program
+    /// that the options need is missing.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         safety::may_export(&self.directory)?;
+        mount_needs::check_server(&self.options)?;
         for export in exports::list(&Runner::default())? {
             if export.is_of(&self.directory) {
                 let directory = self.directory.display();

@@ -12,7 +12,7 @@ use model::action::NfsMount;
 use model::options::{OptionError, check_clients, check_nfs_options, check_path};
 
 use super::accept::{accept, check_point};
-use super::{LabAction, Layer, folder_undo};
+use super::{LabAction, Layer, folder_undo, mount_needs};
 use crate::actions::findings::Findings;
 use crate::actions::options::{self, RequestedOption};
 use crate::actions::step::Step;
@@ -49,15 +49,17 @@ impl LabAction for NfsMount {
             argv.extend(["-o".to_owned(), self.options.join(",")]);
         }
         argv.extend(["--".to_owned(), self.source.clone(), self.point.display().to_string()]);
-        vec![Step::Folder(self.point.clone()), Step::with_time_limit(LIMIT, argv)]
+        let mount = Step::MountNfs { argv, limit: LIMIT, options: self.options.clone() };
+        vec![Step::Folder(self.point.clone()), mount]
     }
 
     /// Unmounts the export, and removes the mount point if we create it. Fails if something is
-    /// already mounted there or mount.nfs is missing.
+    /// already mounted there, or mount.nfs or a program that the options need is missing.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         if commands::find("mount.nfs").is_none() {
             return Err(packages::missing("mount.nfs"));
         }
+        mount_needs::check_client(&self.options)?;
         safety::check_mount_point(&self.point)?;
         let mut undo = folder_undo(&self.point);
         undo.push(Undo::Unmount { point: self.point.clone(), file_system: "nfs".to_owned() });
@@ -72,6 +74,11 @@ impl LabAction for NfsMount {
             return Err(LabError::Unable(format!("{point} is not an NFS mount")));
         };
         let mut findings = Findings::new("target");
+        if let Some(least) = self.trunk_connections {
+            // The kernel lists the source and options of the first mount.
+            compare_trunks(&mut findings, least, &self.source, stats.connections);
+            return Ok(findings.finish());
+        }
         findings.compare("export", &self.source, &stats.source, STATS);
         findings.fact("mount options", &stats.options, STATS);
         findings.fact("seconds since the mount", &stats.age_s, STATS);
@@ -105,6 +112,16 @@ fn compare_connections(findings: &mut Findings, requested: &[RequestedOption], c
         {
             findings.add_difference("connections", value, connections.to_string(), STATS);
         }
+    }
+}
+
+/// Compares the connections that a mount through a further address should add with those it has.
+fn compare_trunks(findings: &mut Findings, least: u32, source: &str, connections: usize) {
+    let found = connections.to_string();
+    findings.fact("connections with trunking", &found, STATS);
+    if connections < least as usize {
+        let requested = format!("{least} with {source}");
+        findings.add_difference("connections", requested, found, STATS);
     }
 }
 
@@ -213,6 +230,17 @@ device tmpfs mounted on /tmp with fstype tmpfs
         assert_eq!(differences("noatime", "rw,relatime"), ["noatime"]);
         assert_eq!(differences("hard,soft", "rw"), ["soft"]);
         assert_eq!(differences("nconnect=4", "rw"), ["nconnect", "connections"]);
+    }
+
+    #[test]
+    fn names_missing_trunks() {
+        let count = |least, connections| {
+            let mut findings = Findings::new("target");
+            compare_trunks(&mut findings, least, "10.0.1.1:/e", connections);
+            findings.finish().differences.len()
+        };
+        // The kernel may have added more, as after a reboot of the server.
+        assert_eq!([(2, 2), (2, 3), (2, 1), (3, 2)].map(|(a, b)| count(a, b)), [0, 0, 1, 1]);
     }
 
     #[test]

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use model::EffectiveSettings;
 use model::action::Nfsd;
+use model::lab::RDMA_PORT;
 use model::units::Size;
 
 use super::rpcbind::Rpcbind;
-use super::{LabAction, Layer, program_undo};
+use super::{LabAction, Layer, mount_needs, program_undo};
 use crate::actions::findings::Findings;
 use crate::actions::step::Step;
 use crate::commands::{RunAs, Runner, find, packages};
@@ -63,8 +64,11 @@ impl LabAction for Nfsd {
     }
 
     fn steps(&self, facts: &NfsdFacts) -> Vec<Step> {
-        let wanted = settings(self);
+        let mut wanted = settings(self);
         let state = &facts.host.state;
+        if wanted.rdma_port == 0 {
+            wanted.rdma_port = state.rdma_port;
+        }
         let mut steps = Vec::new();
         if wanted.is_live_change(state) {
             if wanted.threads != 0 && wanted.threads_min == 0 && state.threads_min == 0 {
@@ -125,6 +129,9 @@ impl LabAction for Nfsd {
             let threads = settings(self).show_threads();
             return Err(LabError::Unable(lacks_dynamic_threads(&threads, &kernel_release())));
         }
+        if self.rdma {
+            mount_needs::check_rdma("on the server")?;
+        }
         // Executed from last to first: the server, then its helpers, then the nfsd file system.
         let mut undo = Vec::new();
         if !facts.host.is_mounted {
@@ -160,12 +167,13 @@ impl LabAction for Nfsd {
 }
 
 fn settings(action: &Nfsd) -> ServerSettings {
-    let Nfsd { threads, threads_min, versions, udp, transfer_max_bytes } = action;
+    let Nfsd { threads, threads_min, versions, udp, rdma, transfer_max_bytes } = action;
     ServerSettings {
         threads: *threads,
         threads_min: *threads_min,
         versions: versions.clone(),
         udp: *udp,
+        rdma_port: if *rdma { RDMA_PORT } else { 0 },
         transfer_max_bytes: *transfer_max_bytes,
     }
 }
@@ -223,6 +231,13 @@ fn check_state(wanted: &ServerSettings, state: &State) -> EffectiveSettings {
             if wanted.udp { ("offered", "not offered") } else { ("not offered", "offered") };
         findings.add_difference("UDP of nfsd", requested, found, &portlist);
     }
+    if wanted.rdma_port != 0 {
+        let [requested, found] = [wanted.rdma_port, state.rdma_port].map(|port| match port {
+            0 => "none".to_owned(),
+            port => format!("port {port}"),
+        });
+        findings.compare("RDMA listener of nfsd", &requested, &found, &portlist);
+    }
     let transfer = state.transfer_max_bytes.to_string();
     let requested = match wanted.transfer_max_bytes {
         0 => transfer.clone(),
@@ -254,7 +269,8 @@ mod tests {
 
     fn shown(threads: u32, versions: &[NfsVersion], udp: bool, max: u32) -> Vec<String> {
         let versions = versions.to_vec();
-        let nfsd = Nfsd { threads, threads_min: 0, versions, udp, transfer_max_bytes: max };
+        let transfer_max_bytes = max;
+        let nfsd = Nfsd { threads, threads_min: 0, versions, udp, rdma: false, transfer_max_bytes };
         nfsd.steps(&running(true)).iter().map(ToString::to_string).collect()
     }
 
@@ -337,12 +353,44 @@ mod tests {
     }
 
     #[test]
+    fn adds_rdma_listener_by_restart() {
+        let nfsd = |rdma| Nfsd {
+            threads: 4,
+            versions: Vec::new(),
+            udp: false,
+            rdma,
+            transfer_max_bytes: 0,
+        };
+        let shown = |rdma, facts: &NfsdFacts| -> Vec<String> {
+            nfsd(rdma).steps(facts).iter().map(ToString::to_string).collect()
+        };
+        let mut facts = running(true);
+        let restart = ["rpc.nfsd 0", "rpc.nfsd --no-udp --tcp --rdma=20049 4", WAIT];
+        assert_eq!(shown(true, &facts), restart);
+        // A listener that is already there stays, even if the run doesn't use it.
+        facts.host.state.rdma_port = RDMA_PORT;
+        let live = ["echo 4 > /proc/fs/nfsd/threads", WAIT];
+        assert_eq!(
+            (shown(true, &facts), shown(false, &facts)),
+            (live.map(str::to_owned).to_vec(), live.map(str::to_owned).to_vec())
+        );
+        let found = |port, state: &State| {
+            let wanted = ServerSettings { rdma_port: port, ..settings(&nfsd(false)) };
+            check_state(&wanted, state).differences.len()
+        };
+        assert_eq!(found(RDMA_PORT, &facts.host.state), 0);
+        facts.host.state.rdma_port = 0;
+        assert_eq!((found(RDMA_PORT, &facts.host.state), found(0, &facts.host.state)), (1, 0));
+    }
+
+    #[test]
     fn leaves_reclaimable_state_alone() {
         let nfsd = Nfsd {
             threads: 0,
             threads_min: 0,
             versions: vec![V3],
             udp: false,
+            rdma: false,
             transfer_max_bytes: 0,
         };
         let last = |facts: &NfsdFacts, count: usize| -> Vec<String> {

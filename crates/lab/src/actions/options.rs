@@ -29,7 +29,8 @@ const DEFAULTS: [&str; 16] = [
 /// Options with default values, which the kernel's clients don't list.
 ///
 /// **Source:** Linux, nfs_show_mount_options (fs/nfs/super.c), ceph_show_options (fs/ceph/super.c).
-const DEFAULT_VALUES: [(&str, &str); 2] = [("port", "2049"), ("ms_mode", "legacy")];
+const DEFAULT_VALUES: [(&str, &str); 3] =
+    [("port", "2049"), ("max_connect", "1"), ("ms_mode", "legacy")];
 /// Options handled by mount programs, which the kernel never sees or never lists.
 const USED_UP: [&str; 14] = [
     "password",
@@ -114,6 +115,9 @@ pub(crate) fn compare(
         match (&option.value, find(&listed, &option.name)) {
             (None, Some(_)) => {}
             (Some(requested), Some(RequestedOption { value: Some(found), .. })) => {
+                // Over IPv6, the kernel lists `tcp6` and `rdma6`.
+                let found =
+                    if option.name == "proto" { found.trim_end_matches('6') } else { found };
                 if !is_same(requested, found) {
                     findings.add_difference(&option.name, requested, found, source);
                 }

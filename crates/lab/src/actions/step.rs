@@ -14,6 +14,7 @@ use std::time::Duration;
 use model::Peer;
 use rustix::process::{getegid, geteuid};
 
+use super::mount_needs;
 use crate::RUN;
 use crate::commands::{self, LONG, RunAs, Runner, SOON, packages};
 use crate::error::LabError;
@@ -30,6 +31,15 @@ pub(crate) enum Step {
         argv: Vec<String>,
         /// Time limit.
         limit: Duration,
+    },
+    /// Mounts an NFS export.
+    MountNfs {
+        /// The command.
+        argv: Vec<String>,
+        /// Time limit.
+        limit: Duration,
+        /// Its mount options, which may explain a failure.
+        options: Vec<String>,
     },
     /// Runs a program that overwrites devices, after checking its final arguments again.
     Overwrite {
@@ -194,6 +204,10 @@ impl Step {
     pub(crate) fn perform(&self, runner: &mut Runner) -> Result<(), LabError> {
         match self {
             Self::Run { argv, limit } => runner.run(argv, *limit).map(drop),
+            Self::MountNfs { argv, limit, options } => match runner.run(argv, *limit) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(mount_needs::explain(error, options)),
+            },
             Self::Overwrite { argv, devices } => {
                 // Check again right before it runs, since a device may have come into use after the
                 // action was prepared.
@@ -258,7 +272,7 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Run { argv, .. } | Self::Overwrite { argv, .. } => {
+            Self::Run { argv, .. } | Self::MountNfs { argv, .. } | Self::Overwrite { argv, .. } => {
                 f.write_str(&commands::show(argv))
             }
             Self::Refuse(why) => write!(f, "refused: {why}"),

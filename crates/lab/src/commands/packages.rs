@@ -7,7 +7,7 @@ use crate::error::LabError;
 
 pub(crate) const OS_RELEASE: &str = "/etc/os-release";
 
-const PACKAGES: [(&str, &str); 34] = [
+const PACKAGES: [(&str, &str); 37] = [
     ("blkid", "util-linux"),
     ("blockdev", "util-linux"),
     ("cryptsetup", "cryptsetup-bin"),
@@ -30,14 +30,17 @@ const PACKAGES: [(&str, &str); 34] = [
     ("mount.nfs", "nfs-common"),
     ("rm", "coreutils"),
     ("rmdir", "coreutils"),
+    ("rpc.gssd", "nfs-common"),
     ("rpc.mountd", "nfs-kernel-server"),
     ("rpc.nfsd", "nfs-kernel-server"),
+    ("rpc.svcgssd", "nfs-kernel-server"),
     ("rpcbind", "rpcbind"),
     ("rpcinfo", "rpcbind"),
     ("ss", "iproute2"),
     ("ssh", "openssh-client"),
     ("tc", "iproute2"),
     ("tee", "coreutils"),
+    ("tlshd", "ktls-utils"),
     ("truncate", "coreutils"),
     ("umount", "mount"),
     ("unfsd", "unfs3"),

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use model::action::SwitchName;
 use model::lab::{
-    NFS_PORT, OWN_PORT, TUNNEL_DEVICE, TUNNEL_MOUNT_PORT, TUNNEL_PORT, TUNNEL_SERVER, bracket_ipv6,
-    tunnel_client,
+    NFS_PORT, OWN_PORT, TRUNK_POINT, TUNNEL_DEVICE, TUNNEL_MOUNT_PORT, TUNNEL_PORT, TUNNEL_SERVER,
+    bracket_ipv6, tunnel_client,
 };
 use model::{
     Action, DataPath, Host, LabSpec, LabStep, NfsVersion, RemotePort, ServerKind, TunnelForwards,
@@ -60,10 +60,12 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
                     source: source.clone(),
                     point: point.clone(),
                     options: options.clone(),
+                    trunk_connections: None,
                 }),
             ));
         }
     }
+    add_trunks(spec, &options, steps);
     if let Some(kib) = mounting.read_ahead_kib {
         for point in points {
             for client in spec.clients() {
@@ -73,6 +75,29 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Adds the steps that mount the first export again through each further address of the server. The
+/// kernel finds the same server there, and adds a connection that all its mounts use.
+///
+/// **Source:** nfs(5), `max_connect`; RFC 8881, 2.10.5.
+fn add_trunks(spec: &LabSpec, options: &[String], steps: &mut Vec<LabStep>) {
+    let export = spec.export().display();
+    let mut connections = spec.mounting.nfs.nconnect;
+    for (number, address) in (2..).zip(spec.trunk_addresses()) {
+        connections += 1;
+        for client in spec.clients() {
+            steps.push(step(
+                client,
+                Action::NfsMount(action::NfsMount {
+                    source: format!("{}:{export}", bracket_ipv6(address)),
+                    point: PathBuf::from(format!("{TRUNK_POINT}-{number}")),
+                    options: options.to_vec(),
+                    trunk_connections: Some(connections),
+                }),
+            ));
+        }
+    }
 }
 
 /// Adds the steps that turn features of the clients on or off, if requested. They come before the

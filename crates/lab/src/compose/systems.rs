@@ -265,7 +265,8 @@ pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<La
         let point = PathBuf::from(MOUNT_POINT);
         // NFS has its own action, because its options are read back differently.
         let action = if is_nfs {
-            Action::NfsMount(action::NfsMount { source, point, options })
+            let trunk_connections = None;
+            Action::NfsMount(action::NfsMount { source, point, options, trunk_connections })
         } else {
             let kind = mount.kind.clone();
             Action::RemoteMount(action::RemoteMount { kind, source, point, options })

@@ -158,6 +158,67 @@ fn forwards_ports_of_version() {
 }
 
 #[test]
+fn export_allows_only_requested_flavor() {
+    let mut spec = spec();
+    let options = |spec: &LabSpec| {
+        let (mut export, mut mount) = (Vec::new(), Vec::new());
+        for step in compose(spec).unwrap() {
+            match step.action {
+                Action::Export(action) => export = action.options,
+                Action::NfsMount(action) => mount = action.options,
+                _ => {}
+            }
+        }
+        let about = |options: Vec<String>| {
+            let names = ["sec=", "anonuid=", "anongid="];
+            let is_about = |option: &String| names.iter().any(|name| option.starts_with(name));
+            options.into_iter().filter(is_about).collect::<Vec<_>>().join(",")
+        };
+        (about(export), about(mount))
+    };
+    let pair = |export: &str, mount: &str| (export.to_owned(), mount.to_owned());
+    assert_eq!(options(&spec), pair("", ""));
+    spec.mounting.sec = MountSec::Sys;
+    assert_eq!(options(&spec), pair("sec=sys", "sec=sys"));
+    spec.mounting.sec = MountSec::Krb5p;
+    assert_eq!(options(&spec), pair("sec=krb5p,anonuid=0,anongid=0", "sec=krb5p"));
+    // Options of the plan win.
+    spec.serving.export_options = ["sec=sys:krb5p", "anonuid=7"].map(str::to_owned).to_vec();
+    assert_eq!(options(&spec), pair("sec=sys:krb5p,anonuid=7,anongid=0", "sec=krb5p"));
+    // Our own client mounts nothing.
+    spec.serving.export_options = Vec::new();
+    spec.own_client = true;
+    assert_eq!(options(&spec), pair("", ""));
+}
+
+#[test]
+fn mounts_through_further_addresses() {
+    let mut spec = spec();
+    spec.server.more_addresses = ["10.0.1.1", "fe80::2"].map(str::to_owned).to_vec();
+    let trunks = |spec: &LabSpec| {
+        let mounts = compose(spec).unwrap().into_iter().filter_map(|step| match step.action {
+            Action::NfsMount(mount) => Some(mount),
+            _ => None,
+        });
+        let shown = |mount: action::NfsMount| {
+            let host = mount.source.rsplit_once(":/").unwrap().0.to_owned();
+            (host, mount.trunk_connections)
+        };
+        mounts.map(shown).collect::<Vec<_>>()
+    };
+    let main = ("10.0.0.1".to_owned(), None);
+    assert_eq!(trunks(&spec), std::slice::from_ref(&main));
+    spec.mounting.max_connect = Some(2);
+    assert_eq!(trunks(&spec), [main.clone(), ("10.0.1.1".to_owned(), Some(2))]);
+    (spec.mounting.max_connect, spec.mounting.nfs.nconnect) = (Some(8), 2);
+    let both = [("10.0.1.1".to_owned(), Some(3)), ("[fe80::2]".to_owned(), Some(4))];
+    assert_eq!(trunks(&spec), [vec![main.clone()], both.to_vec()].concat());
+    // The addresses are on the network.
+    spec.path = DataPath::Loopback;
+    assert_eq!(trunks(&spec), [("127.0.0.1".to_owned(), None)]);
+}
+
+#[test]
 fn switches_localio_before_mounting() {
     let mut spec = spec();
     spec.storage = Storage { file_system: FileSystem::Tmpfs, ..Storage::default() };

@@ -12,7 +12,7 @@ use model::units::Size;
 
 use crate::commands::{self, Runner, SOON};
 use crate::facts::hardware::{join_different, line, link_name};
-use crate::facts::{kernel_switch, localio};
+use crate::facts::{kernel_switch, localio, tls};
 use crate::host::devices;
 use crate::mounts::Mount;
 
@@ -26,6 +26,7 @@ pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
         let volume = volume(&text, &mount.device);
         let mut facts = localio::facts(scope, mount);
         facts.extend(kernel_switch::facts_of_mount(scope, mount));
+        facts.extend(tls::facts(scope, mount));
         facts.extend(volume.map(|volume| Fact::new(scope, "volume", volume, VOLUMES)));
         return facts;
     }

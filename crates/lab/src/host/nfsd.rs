@@ -34,6 +34,8 @@ pub(crate) struct ServerSettings {
     pub versions: Vec<NfsVersion>,
     /// Whether to offer UDP, too.
     pub udp: bool,
+    /// Port to listen on for RDMA; 0 for none.
+    pub rdma_port: u16,
     /// Maximum transfer size in bytes; 0 keeps the current one.
     pub transfer_max_bytes: u32,
 }
@@ -50,6 +52,9 @@ pub(crate) struct State {
     pub versions: String,
     /// Whether it offers UDP.
     pub udp: bool,
+    /// Port on which it listens for RDMA; 0 if it doesn't.
+    #[serde(default)]
+    pub rdma_port: u16,
     /// Maximum transfer size in bytes; 0 if unknown.
     pub transfer_max_bytes: u32,
 }
@@ -95,6 +100,9 @@ impl ServerSettings {
             (true, TransportWords::OfferAndLeaveOut) => &["--udp", "--tcp"],
         };
         words.extend(transports.iter().map(|word| (*word).to_owned()));
+        if self.rdma_port != 0 {
+            words.push(format!("--rdma={}", self.rdma_port));
+        }
         words.push(threads.to_string());
         words
     }
@@ -107,7 +115,7 @@ impl ServerSettings {
     /// Returns true if only the number of threads changes.
     pub(crate) fn is_live_change(&self, state: &State) -> bool {
         // The kernel rejects any other change while threads are running.
-        if state.threads == 0 || self.udp != state.udp {
+        if state.threads == 0 || self.udp != state.udp || self.rdma_port != state.rdma_port {
             return false;
         }
         if self.transfer_max_bytes != 0 && self.transfer_max_bytes != state.transfer_max_bytes {
@@ -122,12 +130,14 @@ impl State {
     /// Reads the current state from the kernel.
     pub(crate) fn now() -> Self {
         let threads = read_file("threads").parse().unwrap_or(0);
+        // One line per socket, such as `udp 2049`.
+        let portlist = read_file("portlist");
         Self {
             threads,
             threads_min: if threads > 0 { read_threads_min().unwrap_or(0) } else { 0 },
             versions: read_file("versions"),
-            // One line per socket, such as `udp 2049`.
-            udp: read_file("portlist").lines().any(|line| line.starts_with("udp")),
+            udp: portlist.lines().any(|line| line.starts_with("udp")),
+            rdma_port: rdma_port(&portlist),
             transfer_max_bytes: read_file("max_block_size").parse().unwrap_or(0),
         }
     }
@@ -152,9 +162,9 @@ impl State {
 
     /// Returns the settings that reproduce this state.
     fn to_settings(&self) -> ServerSettings {
-        let &Self { threads, threads_min, udp, transfer_max_bytes, .. } = self;
+        let &Self { threads, threads_min, udp, rdma_port, transfer_max_bytes, .. } = self;
         let versions = self.offered();
-        ServerSettings { threads, threads_min, versions, udp, transfer_max_bytes }
+        ServerSettings { threads, threads_min, versions, udp, rdma_port, transfer_max_bytes }
     }
 
     fn offered(&self) -> Vec<NfsVersion> {
@@ -298,6 +308,12 @@ fn show_threads(min: u32, max: u32) -> String {
     if min == 0 { max.to_string() } else { format!("{min}..{max}") }
 }
 
+/// Returns the port of a listener such as `rdma 20049`, or 0 if there is none.
+fn rdma_port(portlist: &str) -> u16 {
+    let port = portlist.lines().find_map(|line| line.strip_prefix("rdma ")?.trim().parse().ok());
+    port.unwrap_or(0)
+}
+
 /// Returns the path of one of the server's control files.
 pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(NFSD_FOLDER).join(name)
@@ -314,12 +330,8 @@ mod tests {
     use super::*;
 
     fn state(versions: &str) -> State {
-        State {
-            threads: 4,
-            versions: versions.to_owned(),
-            transfer_max_bytes: 65_536,
-            ..State::default()
-        }
+        let versions = versions.to_owned();
+        State { threads: 4, versions, transfer_max_bytes: 65_536, ..State::default() }
     }
 
     #[test]
@@ -350,6 +362,7 @@ mod tests {
                 threads_min: 0,
                 versions: vec![V3],
                 udp,
+                rdma_port: 0,
                 transfer_max_bytes: 0,
             };
             settings.words(4, transports).join(" ")
@@ -358,5 +371,21 @@ mod tests {
         assert_eq!(words(false, TransportWords::LeaveOut), "rpc.nfsd -V 3 -N 4 --no-udp 4");
         let both = words(true, TransportWords::OfferAndLeaveOut);
         assert_eq!(both, "rpc.nfsd -V 3 -N 4 --udp --tcp 4");
+    }
+
+    #[test]
+    fn keeps_rdma_listener() {
+        assert_eq!(rdma_port("rdma 20049\nrdma 20049\ntcp 2049\ntcp 2049\n"), 20_049);
+        assert_eq!((rdma_port("tcp 2049\nudp 2049\n"), rdma_port("rdma x")), (0, 0));
+        // Undo logs of older versions have no port.
+        let old = r#"{"threads":4,"versions":"+3","udp":false,"transfer_max_bytes":65536}"#;
+        let old: State = serde_json::from_str(old).unwrap();
+        assert_eq!(old.rdma_port, 0);
+        let with = State { rdma_port: 20_050, ..state("-2 +3 +4 +4.1 +4.2") };
+        let words = with.to_settings().words(4, TransportWords::default()).join(" ");
+        assert!(words.ends_with("--no-udp --tcp --rdma=20050 4"), "{words}");
+        // The kernel removes a listener only while the server is stopped.
+        assert!(!old.to_settings().is_live_change(&with));
+        assert!(with.to_settings().is_live_change(&with));
     }
 }

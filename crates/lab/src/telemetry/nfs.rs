@@ -2,6 +2,7 @@
 //!
 //! For each mount: bytes transferred for applications (`read_bytes`, `direct_read_bytes`) and over
 //! the network (`server_read_bytes`); calls, transmissions and times of each procedure; and the
+//! sends of each connection (`connection1.sends`), and the
 //! gauge `pnfs` if data may go to other servers than the mount's. For the server: the lines `rc`,
 //! `io`, `th`, `net` and `rpc`, the calls of each procedure, and at the end of a pass the
 //! delegations that clients hold.
@@ -18,6 +19,7 @@ use procfs::FromBufRead as _;
 use procfs::process::{MountNFSStatistics, MountStats};
 
 use super::Readings;
+use crate::facts::tls::{self, TlsSessions};
 use crate::mounts::mountstats;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -33,6 +35,17 @@ pub(super) fn read(readings: &mut Readings) {
     }
     if let Ok(text) = fs::read_to_string(NFSD) {
         read_server(readings, &text);
+    }
+    if let Ok(text) = fs::read_to_string(tls::STATISTICS) {
+        read_tls(readings, &text);
+    }
+}
+
+/// Reads how many sessions of TLS the kernel has, such as those of mounts.
+pub(super) fn read_tls(readings: &mut Readings, text: &str) {
+    if let Some(TlsSessions { software, device }) = TlsSessions::parse(text) {
+        readings.gauge("tls.software_sessions", software);
+        readings.gauge("tls.device_sessions", device);
     }
 }
 
@@ -99,6 +112,9 @@ fn read_transports(readings: &mut Readings, text: &str) {
         for (name, line) in &mount.lines {
             if *name == "xprt" {
                 connections += 1;
+                let [sends, ..] = transport_counts(line);
+                let name = format!("nfs.{}.connection{connections}.sends", mount.point);
+                readings.counter(name, sends);
                 for (sum, count) in sums.iter_mut().zip(transport_counts(line)) {
                     *sum += count;
                 }
@@ -252,6 +268,8 @@ mod tests {
         read_transports(&mut readings, text);
         assert_eq!(value(&readings, "nfs./mnt/a.connections"), Some(2));
         assert_eq!(value(&readings, "nfs./mnt/a.sends"), Some(300));
+        let each = [1, 2, 3].map(|number| format!("nfs./mnt/a.connection{number}.sends"));
+        assert_eq!(each.map(|name| value(&readings, &name)), [Some(294), Some(6), None]);
         assert_eq!(value(&readings, "nfs./mnt/a.bad_xids"), Some(1));
         assert_eq!(value(&readings, "nfs./mnt/a.backlog"), Some(10));
         assert_eq!(value(&readings, "nfs./mnt/b.sends"), Some(20));

@@ -252,6 +252,12 @@ codes! {
     MayBeServerCached, "may-be-server-cached", Note,
         "Data may have been read from the server's memory, since it was just written there.",
         "Use files larger than the server's memory; declare its size with --server-memory-size.";
+    Pnfs, "pnfs", Note,
+        "Data did not pass the mount's server: pNFS layouts sent it to other servers or disks.",
+        "Read the result as that of all of them, or export with no_pnfs to measure the server.";
+    TlsOffload, "tls-offload", Note,
+        "A network device encrypted for the mount, so the CPU time does not include it.",
+        "Compare only with hosts that have such a device, or turn it off (ethtool -K).";
     SharedHost, "shared-host", Note,
         "Clients and server, or clients, shared the CPUs of one host.",
         "Read the result as that of the whole machine, not of a server or of many clients.";

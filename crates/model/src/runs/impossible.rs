@@ -9,7 +9,7 @@ use std::fmt;
 use crate::runs::spec::RunSpec;
 use crate::runs::work::Fill;
 use crate::runs::workload::Workload;
-use crate::systems::lab::{LabSpec, ServerKind, TunnelForwards};
+use crate::systems::lab::{DataPath, LabSpec, MountSec, ServerKind, TunnelForwards};
 use crate::targets::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
 use crate::targets::target::BackendKind;
 
@@ -72,6 +72,20 @@ pub enum Impossible {
     DynamicThreadsOfServer(ServerKind),
     /// A client on another host has no certificate to trust.
     TlsOfOwnServer,
+    /// dfsbench's own client speaks RPC over TCP and UDP.
+    RdmaOfOwnClient,
+    /// dfsbench's own client sends a certificate whenever it has one.
+    MtlsOfOwnClient,
+    /// Neither ssh nor a tun device carries RDMA.
+    RdmaInTunnel,
+    /// Only the kernel's server has a listener for RDMA that dfsbench can add.
+    RdmaOfServer,
+    /// These servers only know AUTH_SYS as dfsbench starts them.
+    FlavorOfServer(ServerKind, MountSec),
+    /// Trunking needs sessions.
+    ///
+    /// **Source:** RFC 8881, 2.10.5.
+    TrunkingOfVersion(NfsVersion),
     /// Extended attributes are part of v4.2.
     ///
     /// **Source:** RFC 8276.
@@ -115,6 +129,20 @@ impl fmt::Display for Impossible {
                 write!(f, "{kind} has no dynamic number of threads")
             }
             Self::TlsOfOwnServer => f.write_str("server_kind dfsbench does not support TLS"),
+            Self::RdmaOfOwnClient => {
+                f.write_str("RDMA is for mounts, not for dfsbench's own client")
+            }
+            Self::MtlsOfOwnClient => {
+                f.write_str("xprtsec mtls is for mounts, not for dfsbench's own client")
+            }
+            Self::RdmaInTunnel => f.write_str("a tunnel does not carry RDMA"),
+            Self::RdmaOfServer => f.write_str("RDMA needs server_kind knfsd or running"),
+            Self::FlavorOfServer(kind, sec) => {
+                write!(f, "server_kind {kind} does not support sec {sec}")
+            }
+            Self::TrunkingOfVersion(version) => {
+                write!(f, "v{version} has no sessions to connect to several addresses")
+            }
             Self::XattrsOfVersion(version) => write!(f, "v{version} has no extended attributes"),
             Self::DataOpsOfVersion(version) => {
                 write!(f, "v{version} has no operations on ranges of files, such as COPY")
@@ -132,6 +160,12 @@ impl RunSpec {
         if let Some(nfs) = self.target.nfs() {
             if self.clients > 0 && self.clients < self.all_workers() {
                 return Some(Impossible::FewerClientsThanWorkers);
+            }
+            if nfs.settings.proto == Proto::Rdma {
+                return Some(Impossible::RdmaOfOwnClient);
+            }
+            if nfs.settings.xprtsec == XprtSec::Mtls {
+                return Some(Impossible::MtlsOfOwnClient);
             }
             if let Some(why) = of_users(nfs) {
                 return Some(why);
@@ -206,8 +240,25 @@ fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
     if kind != ServerKind::Knfsd && lab.has_server_kind() && lab.serving.threads.min > 0 {
         return Some(Impossible::DynamicThreadsOfServer(kind));
     }
-    if kind == ServerKind::Own && nfs.xprtsec == XprtSec::Tls {
+    if kind == ServerKind::Own && nfs.xprtsec != XprtSec::None {
         return Some(Impossible::TlsOfOwnServer);
+    }
+    let is_knfsd = lab.mounts_own_export()
+        && (lab.is_re_exported() || matches!(kind, ServerKind::Knfsd | ServerKind::Running));
+    if nfs.proto == Proto::Rdma && lab.is_mounted() {
+        if lab.path == DataPath::Tunnel {
+            return Some(Impossible::RdmaInTunnel);
+        }
+        if !is_knfsd {
+            return Some(Impossible::RdmaOfServer);
+        }
+    }
+    let is_trunked = lab.mounts_own_export() && lab.mounting.max_connect.unwrap_or(1) > 1;
+    if is_trunked && nfs.version < NfsVersion::V4_1 {
+        return Some(Impossible::TrunkingOfVersion(nfs.version));
+    }
+    if lab.mounts_own_export() && lab.mounting.sec.is_kerberos() && !is_knfsd {
+        return Some(Impossible::FlavorOfServer(kind, lab.mounting.sec));
     }
     let has_version = match kind {
         ServerKind::Unfs3 => nfs.version == NfsVersion::V3,
@@ -219,10 +270,10 @@ fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
 
 fn of_transport(nfs: &NfsSettings) -> Option<Impossible> {
     let udp = nfs.proto == Proto::Udp;
-    let tls = nfs.xprtsec == XprtSec::Tls;
+    let tls = nfs.xprtsec != XprtSec::None;
     match nfs.version {
         version if udp && version.major() > 3 => Some(Impossible::VersionOverUdp(version)),
-        _ if udp && tls => Some(Impossible::TlsOverUdp),
+        _ if nfs.proto != Proto::Tcp && tls => Some(Impossible::TlsOverUdp),
         NfsVersion::V2 if tls => Some(Impossible::TlsWithV2),
         _ if udp && nfs.nconnect > 1 => Some(Impossible::ConnectionsOverUdp),
         _ => None,
@@ -254,7 +305,6 @@ fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DataPath;
     use crate::runs::pass::Pass;
     use crate::runs::spec::tests::run;
     use crate::systems::lab::Host;
@@ -294,6 +344,12 @@ mod tests {
             Impossible::VersionOfServer(ServerKind::Unfs3, NfsVersion::V4_0),
             Impossible::DynamicThreadsOfServer(ServerKind::Ganesha),
             Impossible::TlsOfOwnServer,
+            Impossible::RdmaOfOwnClient,
+            Impossible::MtlsOfOwnClient,
+            Impossible::RdmaInTunnel,
+            Impossible::RdmaOfServer,
+            Impossible::FlavorOfServer(ServerKind::Unfs3, MountSec::Krb5p),
+            Impossible::TrunkingOfVersion(NfsVersion::V3),
             Impossible::XattrsOfVersion(NfsVersion::V4_1),
             Impossible::DataOpsOfVersion(NfsVersion::V3),
         ];
@@ -320,6 +376,12 @@ mod tests {
         unfs3 does not support v4.0
         ganesha has no dynamic number of threads
         server_kind dfsbench does not support TLS
+        RDMA is for mounts, not for dfsbench's own client
+        xprtsec mtls is for mounts, not for dfsbench's own client
+        a tunnel does not carry RDMA
+        RDMA needs server_kind knfsd or running
+        server_kind unfs3 does not support sec krb5p
+        v3 has no sessions to connect to several addresses
         v4.1 has no extended attributes
         v3 has no operations on ranges of files, such as COPY
         ");
@@ -341,6 +403,10 @@ mod tests {
         };
         assert_eq!(tls(NfsVersion::V3, Proto::Tcp), None);
         assert_eq!(tls(NfsVersion::V3, Proto::Udp), Some(Impossible::TlsOverUdp));
+        let rdma = why(|_, nfs| nfs.proto = Proto::Rdma);
+        assert_eq!(rdma, Some(Impossible::RdmaOfOwnClient));
+        let mtls = why(|_, nfs| nfs.xprtsec = XprtSec::Mtls);
+        assert_eq!(mtls, Some(Impossible::MtlsOfOwnClient));
         assert_eq!(tls(NfsVersion::V2, Proto::Tcp), Some(Impossible::TlsWithV2));
         let xattrs = |version| {
             why(move |spec, nfs| (spec.passes, nfs.version) = (vec![Pass::SetXattr], version))
@@ -421,6 +487,31 @@ mod tests {
             l.mounting.nfs.xprtsec = XprtSec::Tls;
         };
         assert_eq!(lab(own_tls), Some(Impossible::TlsOfOwnServer));
+        let kerberos = |kind| {
+            let mut spec = LabSpec::new(Host::local("s"), Host::local("c"));
+            (spec.serving.kind, spec.mounting.sec) = (kind, MountSec::Krb5);
+            of_lab(&spec, &NfsSettings::default())
+        };
+        assert_eq!(kerberos(ServerKind::Knfsd), None);
+        let trunked = |version| {
+            let mut spec = LabSpec::new(Host::local("s"), Host::local("c"));
+            spec.mounting.max_connect = Some(2);
+            of_lab(&spec, &NfsSettings { version, ..NfsSettings::default() })
+        };
+        let of_v3 = Impossible::TrunkingOfVersion(NfsVersion::V3);
+        assert_eq!([NfsVersion::V3, NfsVersion::V4_1].map(trunked), [Some(of_v3), None]);
+        let rdma = |path, kind| {
+            let mut spec = LabSpec::new(Host::local("s"), Host::local("c"));
+            (spec.path, spec.serving.kind) = (path, kind);
+            of_lab(&spec, &NfsSettings { proto: Proto::Rdma, ..NfsSettings::default() })
+        };
+        assert_eq!(rdma(DataPath::Network, ServerKind::Knfsd), None);
+        let tunnel = rdma(DataPath::Tunnel, ServerKind::Knfsd);
+        assert_eq!(tunnel, Some(Impossible::RdmaInTunnel));
+        let unfs3 = rdma(DataPath::Network, ServerKind::Unfs3);
+        assert_eq!(unfs3, Some(Impossible::RdmaOfServer));
+        let unfs3 = Impossible::FlavorOfServer(ServerKind::Unfs3, MountSec::Krb5);
+        assert_eq!(kerberos(ServerKind::Unfs3), Some(unfs3));
         let mounted = lab(|l| (l.mounting.nfs.proto, l.mounting.nfs.nconnect) = (Proto::Udp, 2));
         assert_eq!(mounted, Some(Impossible::ConnectionsOverUdp));
         // Mount settings don't matter if nothing is mounted.

@@ -136,6 +136,10 @@ pub(super) fn mounts_sessions(run: &RunSpec) -> bool {
     mounts_nfs(run) && run.nfs().version >= NfsVersion::V4_1
 }
 
+pub(super) fn mounts_own_export(run: &RunSpec) -> bool {
+    is_lab(run, LabSpec::mounts_own_export)
+}
+
 /// Returns true if files are on a file system of the server, rather than in the memory of our own.
 pub(super) fn has_storage(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::has_storage)

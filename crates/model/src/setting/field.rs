@@ -12,7 +12,7 @@ use crate::runs::pass::Pass;
 use crate::runs::spec::{Durability, RunSpec};
 use crate::runs::work::{Arrivals, Fill, Sharing};
 use crate::systems::lab::{
-    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, NfsdIo, Raid, ServerKind,
+    DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, MountSec, NfsdIo, Raid, ServerKind,
     ServerThreads, TunnelForwards,
 };
 use crate::targets::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
@@ -268,6 +268,6 @@ macro_rules! words {
 }
 
 words! {
-    Arrivals CheckpointModel DataPath Durability FileSystem Fill Fresh Invalidation NfsVersion Proto
-    Raid ServerKind Sharing Stable TunnelForwards UdpWindow XprtSec
+    Arrivals CheckpointModel DataPath Durability FileSystem Fill Fresh Invalidation MountSec
+    NfsVersion Proto Raid ServerKind Sharing Stable TunnelForwards UdpWindow XprtSec
 }

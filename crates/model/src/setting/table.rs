@@ -19,7 +19,7 @@ use crate::runs::spec::Durability;
 use crate::runs::work::{Arrivals, Fill, Sharing};
 use crate::runs::workload::Workload as W;
 use crate::systems::lab::{
-    DataPath, FileSystem, Fresh, Invalidation, NfsdIo, Raid, ServerKind, TunnelForwards,
+    DataPath, FileSystem, Fresh, Invalidation, MountSec, NfsdIo, Raid, ServerKind, TunnelForwards,
 };
 use crate::targets::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
@@ -169,6 +169,17 @@ settings! {
         .when(is_tunnel);
     /// Additional options of nfs(5), such as noac. Not for nfs, nor for data_path disk.
     MountOptions => words("mount_options", lab!(mounting.options)).when(is_mounted);
+    /// Maximum number of connections to different addresses of the server (session trunking): its
+    /// `address`, and as many of its `more_addresses` as this allows. Only for NFS mounts that a
+    /// plan makes, of v4.1 and later; not for `system` and `mount`.
+    // Linux, include/linux/nfs_fs.h: NFS_MAX_TRANSPORTS.
+    MaxConnect => count("max_connect", lab!(mounting.max_connect)).unit("connections")
+        .range(1, 16, "kernels have the same limit").open("unchanged").when(mounts_own_export);
+    /// Security flavor of the mount; exports of knfsd then allow only this one. server: the first
+    /// one that the server offers. Kerberos needs a KDC, rpc.gssd on the clients, and rpc.svcgssd
+    /// or gssproxy on the server. Only for NFS mounts that a plan makes; not for `system` and
+    /// `mount`.
+    Sec => word("sec", lab!(mounting.sec), MountSec::NAMES).when(mounts_own_export);
     /// Read-ahead of the client's mount. Not for nfs, nor for data_path disk.
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
         .range(0, MIB, "more files can't be read in time").open("unchanged")
@@ -362,11 +373,11 @@ settings! {
     /// NFS version; never negotiated. Also with a target. Only for nfs:// targets and mounts that a
     /// plan makes.
     NfsVers => word("nfsvers", nfs!(version), NfsVersion::NAMES).of_targets().always_shown();
-    /// RPC transport; udp only for v2 and v3. Also with a target. Only for nfs:// targets and
+    /// RPC transport; udp only for v2 and v3, rdma only for mounts. Also with a target. Only for nfs:// targets and
     /// mounts that a plan makes.
     Proto => word("proto", nfs!(proto), Proto::NAMES).of_targets().always_shown();
-    /// Transport security: tls is RPC-over-TLS (RFC 9289), for v3 and later over tcp. Also with a
-    /// target. Only for nfs:// targets and mounts that a plan makes.
+    /// Transport security: tls is RPC-over-TLS (RFC 9289), for v3 and later over tcp; mtls adds a
+    /// certificate of the client, only for mounts. Also with a target. Only for nfs:// targets and mounts that a plan makes.
     XprtSec => word("xprtsec", nfs!(xprtsec), XprtSec::NAMES).of_targets().always_shown();
     /// TCP connections per client. Also with a target. Only for nfs:// targets and mounts that a
     /// plan makes.

@@ -170,6 +170,9 @@ pub struct Nfsd {
     pub versions: Vec<NfsVersion>,
     /// Also offer UDP.
     pub udp: bool,
+    /// Also listen for RDMA, on [`RDMA_PORT`](crate::lab::RDMA_PORT).
+    #[serde(default)]
+    pub rdma: bool,
     /// Maximum transfer size in bytes; 0 keeps the current one.
     pub transfer_max_bytes: u32,
 }
@@ -291,6 +294,10 @@ pub struct NfsMount {
     pub point: PathBuf,
     /// Options of nfs(5).
     pub options: Vec<String>,
+    /// Minimum number of connections to the server that the client must have afterwards, if the
+    /// mount only adds a connection to those of an earlier one (trunking).
+    #[serde(default)]
+    pub trunk_connections: Option<u32>,
 }
 
 /// Sets the read-ahead of a mounted file system.

@@ -28,6 +28,10 @@ pub const STORAGE_POINT: &str = "/run/dfsbench/storage";
 /// Where the client mounts the export.
 pub const MOUNT_POINT: &str = "/run/dfsbench/mount";
 
+/// Where the client mounts the export through a further address of the server, followed by `-` and
+/// a number.
+pub const TRUNK_POINT: &str = "/run/dfsbench/trunk";
+
 /// Where the server mounts a system that it re-exports.
 pub const EXPORTED_POINT: &str = "/run/dfsbench/exported";
 
@@ -60,6 +64,9 @@ pub(crate) const OWN_EXPORT: &str = "/export";
 
 /// Port of NFS. **Source:** RFC 7530, 1.5.4.
 pub const NFS_PORT: u16 = 2_049;
+
+/// Port of NFS over RDMA. **Source:** RFC 8267, 4.2.
+pub const RDMA_PORT: u16 = 20_049;
 
 words! {
     /// How data travels between the program and the server's disk.
@@ -158,6 +165,31 @@ words! {
     }
 }
 
+words! {
+    /// The security flavor of a kernel mount. **Source:** nfs(5), `sec`.
+    #[derive(Default)]
+    MountSec {
+        /// The first flavor of the export that the client supports.
+        #[default]
+        Server = "server",
+        /// AUTH_SYS: with uid, gid and groups.
+        Sys = "sys",
+        /// Kerberos authenticates each user.
+        Krb5 = "krb5",
+        /// Kerberos also protects the integrity of calls and replies.
+        Krb5i = "krb5i",
+        /// Kerberos also encrypts calls and replies.
+        Krb5p = "krb5p",
+    }
+}
+
+impl MountSec {
+    /// Returns true for the flavors of Kerberos.
+    pub const fn is_kerberos(self) -> bool {
+        matches!(self, Self::Krb5 | Self::Krb5i | Self::Krb5p)
+    }
+}
+
 /// Returns `count` names, the first one without a number: `mount`, `mount-2`.
 fn numbered(first: &str, count: usize) -> Vec<PathBuf> {
     let mut names = vec![PathBuf::from(first)];
@@ -188,6 +220,9 @@ pub struct Serving {
     pub versions: Vec<NfsVersion>,
     /// Also offer UDP.
     pub udp: bool,
+    /// Also listen for RDMA.
+    #[serde(default)]
+    pub rdma: bool,
     /// Options of the export, such as `async` or `no_root_squash`.
     pub export_options: Vec<String>,
     /// Largest payload of a READ or WRITE that the kernel's server accepts, in bytes; `None` keeps
@@ -216,6 +251,7 @@ impl Default for Serving {
             threads: ServerThreads::default(),
             versions: Vec::new(),
             udp: false,
+            rdma: false,
             export_options: Vec::new(),
             max_block_bytes: None,
             io_read: None,
@@ -236,6 +272,13 @@ pub struct Mounting {
     pub transfer_size_bytes: Option<u32>,
     /// Other options of nfs(5), as `name` or `name=value`.
     pub options: Vec<String>,
+    /// Maximum number of connections to different addresses of the server; `None` leaves it to the
+    /// kernel, which uses one address.
+    #[serde(default)]
+    pub max_connect: Option<u32>,
+    /// Security flavor.
+    #[serde(default)]
+    pub sec: MountSec,
     /// Read-ahead of the mount in KiB; `None` keeps the current one.
     pub read_ahead_kib: Option<u32>,
     /// Whether the kernel's client may bypass RPC for a server on its own host (LOCALIO); `None`
@@ -253,11 +296,20 @@ impl Mounting {
     pub fn all_options(&self) -> Vec<String> {
         let nfs = &self.nfs;
         let mut options = vec![format!("vers={}", nfs.version), format!("proto={}", nfs.proto)];
+        if nfs.proto == Proto::Rdma {
+            options.push(format!("port={RDMA_PORT}"));
+        }
         if nfs.xprtsec != XprtSec::None {
             options.push(format!("xprtsec={}", nfs.xprtsec));
         }
+        if self.sec != MountSec::Server {
+            options.push(format!("sec={}", self.sec));
+        }
         if nfs.nconnect > 1 {
             options.push(format!("nconnect={}", nfs.nconnect));
+        }
+        if let Some(connections) = self.max_connect {
+            options.push(format!("max_connect={connections}"));
         }
         if let Some(bytes) = self.transfer_size_bytes {
             options.extend([format!("rsize={bytes}"), format!("wsize={bytes}")]);
@@ -433,6 +485,24 @@ impl LabSpec {
                 (None, Some(mount)) => matches!(mount.kind.as_str(), "nfs" | "nfs4"),
                 (None, None) => true,
             }
+    }
+
+    /// Returns true if it mounts the export of a server that a plan's settings configure, and not
+    /// that of a system or a site, which have their own options.
+    pub fn mounts_own_export(&self) -> bool {
+        self.mounts_nfs()
+            && self.site_mount.is_none()
+            && (self.system.is_none() || self.is_re_exported())
+    }
+
+    /// Returns the further addresses of the server that clients connect to.
+    pub fn trunk_addresses(&self) -> &[String] {
+        if !self.mounts_own_export() || self.path != DataPath::Network {
+            return &[];
+        }
+        let further = self.mounting.max_connect.unwrap_or(1).saturating_sub(1) as usize;
+        let addresses = &self.server.more_addresses;
+        &addresses[..further.min(addresses.len())]
     }
 
     /// Returns true if files are on [`Self::storage`] and not in our own server.

@@ -76,6 +76,8 @@ words! {
         Tcp = "tcp",
         /// One datagram per message.
         Udp = "udp",
+        /// RPC over RDMA (RFC 8166), for mounts.
+        Rdma = "rdma",
     }
 }
 
@@ -86,6 +88,8 @@ words! {
         None = "none",
         /// RPC-over-TLS: encryption and a server certificate (RFC 9289).
         Tls = "tls",
+        /// The same with a certificate of the client, for mounts.
+        Mtls = "mtls",
     }
 }
 

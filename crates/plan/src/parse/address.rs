@@ -232,8 +232,9 @@ fn read_id(written: &str, text: &str) -> Result<u32, Fault> {
 /// Finds a security flavor by name.
 pub(crate) fn sec_named(name: &str) -> Result<Sec, Fault> {
     if name.starts_with("krb5") {
-        return Err(unknown_word("security flavor", name, Sec::NAMES)
-            .hint("Kerberos is not supported; write sys or none"));
+        return Err(unknown_word("security flavor", name, Sec::NAMES).hint(
+            "our client has no Kerberos, so write sys or none; mounts that a plan makes have it",
+        ));
     }
     known_word(Sec::from_name(name), "security flavor", name, Sec::NAMES)
 }

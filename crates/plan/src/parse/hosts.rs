@@ -147,9 +147,26 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, PlanPosition), PlanError
         Some(field) => bounded_u32(&field, limits::SLOTS_OF_HOST)?.value,
         None => 1,
     };
+    let more_addresses = table.read("more_addresses", read_addresses)?.unwrap_or_default();
     let labels = read_labels(table)?;
-    let host = Host { name: name.value, ssh, ssh_config, address, interface, labels };
+    let name_value = name.value;
+    let host =
+        Host { name: name_value, ssh, ssh_config, address, more_addresses, interface, labels };
     Ok((PlannedHost { host, slots }, name.place))
+}
+
+/// Parses one further address of a host, or a list of distinct ones.
+fn read_addresses(field: &Field<'_>) -> Result<Vec<String>, PlanError> {
+    let mut addresses = Vec::new();
+    for item in field.items()? {
+        let address = read_argument(&item, "\"10.0.1.1\"", is_address, "a name or an address")?;
+        if addresses.contains(&address) {
+            let fault = Fault::new(format!("`{address}` is listed twice"));
+            return Err(item.error(fault.hint("list each address once")));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
 }
 
 /// Parses a text that becomes an argument of another program: not empty, and not an option.

@@ -149,6 +149,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Configuration file for ssh (`ssh -F`)."),
     key(Host, "address", ["text", ""], "a name or an address", "that of `ssh`",
         "Its address for the other hosts, on the measured network."),
+    key(Host, "more_addresses", ["text or list", ""], "names or addresses", "none",
+        "Further addresses of the same host on other networks or cards, which max_connect lets \
+         clients use at the same time."),
     key(Host, "interface", ["text", ""], "such as eth0", "none",
         "Its interface to that network; required for mtu, rate_limit and delay."),
     key(Host, "slots", ["integer", "agents"], "1 to 4096", "1",

@@ -146,6 +146,24 @@ pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Opt
         Impossible::TlsOfOwnServer => {
             (&[Setting::XprtSec, Setting::ServerKind], "xprtsec none, or server_kind knfsd")
         }
+        Impossible::RdmaOfOwnClient => {
+            (&[Setting::Proto], "proto tcp, or backend posix with a target that has `server`")
+        }
+        Impossible::MtlsOfOwnClient => {
+            (&[Setting::XprtSec], "xprtsec tls, with tls_cert and tls_key in the target")
+        }
+        Impossible::RdmaInTunnel => {
+            (&[Setting::Proto, Setting::DataPath], "proto tcp, or data_path network")
+        }
+        Impossible::RdmaOfServer => {
+            (&[Setting::Proto, Setting::ServerKind], "proto tcp, or server_kind knfsd")
+        }
+        Impossible::TrunkingOfVersion(_) => {
+            (&[Setting::MaxConnect, Setting::NfsVers], "max_connect 1, or nfsvers 4.1 or newer")
+        }
+        Impossible::FlavorOfServer(..) => {
+            (&[Setting::Sec, Setting::ServerKind], "sec sys, or server_kind knfsd")
+        }
     };
     Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
 }

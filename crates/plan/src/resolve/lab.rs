@@ -68,6 +68,7 @@ pub(crate) fn derive_fields(run: &mut RunSpec) {
     let proto = run.nfs().proto;
     let Some(lab) = run.lab.as_deref_mut() else { return };
     lab.serving.udp = lab.is_served() && proto == Proto::Udp;
+    lab.serving.rdma = lab.is_mounted() && proto == Proto::Rdma;
     // A mount takes the transfer size as an option; our own client requests it itself.
     lab.mounting.transfer_size_bytes =
         if lab.is_mounted() { run.transfer_size_bytes } else { None };

@@ -204,6 +204,9 @@ fn write_host(out: &mut String, host: &Host, slots: u32) {
     write_text(out, "ssh", host.ssh.as_deref());
     write_path(out, "ssh_config", host.ssh_config.as_deref().unwrap_or(Path::new("")));
     write_text(out, "address", host.address.as_deref());
+    if !host.more_addresses.is_empty() {
+        write_key(out, "more_addresses", &list_of(&host.more_addresses));
+    }
     write_text(out, "interface", host.interface.as_deref());
     if slots > 1 {
         write_key(out, "slots", &slots.to_string());

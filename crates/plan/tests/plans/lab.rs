@@ -118,7 +118,7 @@ fn every_setting_of_hosts_reads_back() {
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
          localio = false\n\
          server_delegations = [true, \"unchanged\"]\ndelegated_timestamps = false\n\
-         directory_delegations = true\n\
+         directory_delegations = true\nsec = \"krb5\"\nmax_connect = 4\n\
          invalidation = [\"none\", \"remount\"]\nfresh = [\"trial\", \"pass\"]\nstrict = true\n",
     );
     assert!(plan.to_toml().contains("\ndelay = \"500us\"\n"));
@@ -384,6 +384,38 @@ fn varies_delegations_only_for_v4() {
     let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
     let begin = "--server-delegations: applies only to knfsd with v4.0 and later";
     assert!(error.starts_with(begin), "{error}");
+}
+
+#[test]
+fn refuses_settings_of_mounts_elsewhere() {
+    for (setting, level) in [(Setting::Sec, "krb5p"), (Setting::MaxConnect, "4")] {
+        for target in ["nfs://h/e", "/mnt"] {
+            let mut raw = RawPlan::for_target(parse_target(target).unwrap());
+            raw.apply(&Overrides::default().with(setting, &[level])).unwrap();
+            let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
+            let expected =
+                format!("{}: applies only to NFS mounts that a plan makes", setting.flag());
+            assert!(error.starts_with(&expected), "{target}: {error}");
+        }
+    }
+}
+
+#[test]
+fn further_addresses_follow_max_connect() {
+    let plan = |hosts: &str| {
+        let text = format!(
+            "name = \"t\"\n[[host]]\nname = \"s\"\naddress = \"a\"\n{hosts}\n[[host]]\nname = \"c\"\n\
+             ssh = \"c\"\n[[target]]\nname = \"n\"\nserver = \"s\"\nclient = \"c\"\n[factors]\n\
+             nfsvers = 4.2\nmax_connect = [\"unchanged\", 1, 2, 4]\n[[workload]]\nkind = \"stream\"\n"
+        );
+        plan(&text)
+    };
+    let of_runs = plan("more_addresses = [\"b\", \"c2\"]").unwrap();
+    let trunks: Vec<_> = of_runs.runs.iter().map(|run| lab(run).trunk_addresses().len()).collect();
+    assert_eq!(trunks, [0, 0, 1, 2]);
+    assert!(of_runs.to_toml().contains("more_addresses = [\"b\", \"c2\"]"));
+    let error = plan("more_addresses = [\"b\", \"b\"]").unwrap_err().to_string();
+    assert!(error.contains("more_addresses: `b` is listed twice"), "{error}");
 }
 
 #[test]

@@ -211,6 +211,7 @@ fn of_hosts() -> impl Strategy<Value = String> {
         one("localio", &["[true, false]", "\"unchanged\"", "false"]),
         one("nfsd_threads", &["[8, \"4..64\"]", "\"1..2\"", "0"]),
         one("server_delegations", &["[true, false]", "\"unchanged\""]),
+        one("sec", &["[\"sys\", \"krb5p\"]", "\"server\""]),
         one("tcp_buffer", &["\"unchanged\"", "\"1MiB\""]),
         one("congestion", &["\"bbr\"", "\"unchanged\""]),
         one("format_options", &["\"-E stride=16,nodiscard\"", "\"\""]),

@@ -19,6 +19,9 @@ pub struct Host {
     pub ssh_config: Option<PathBuf>,
     /// Address or name by which other hosts reach it; `None` for that of `ssh`, without the user.
     pub address: Option<String>,
+    /// Further addresses of the same host, which clients may use at the same time (trunking).
+    #[serde(default)]
+    pub more_addresses: Vec<String>,
     /// Network interface under test, such as `eth0`; `None` for the one that has `address`.
     pub interface: Option<String>,
     /// Information about the host that no program can read from it, by name. Reported as facts; see
@@ -35,6 +38,7 @@ impl Host {
             ssh: None,
             ssh_config: None,
             address: None,
+            more_addresses: Vec::new(),
             interface: None,
             labels: BTreeMap::new(),
         }

@@ -19,8 +19,11 @@ const OWN_SETTINGS: &[(&str, Setting)] = &[
     ("proto", Setting::Proto),
     ("tcp", Setting::Proto),
     ("udp", Setting::Proto),
+    ("rdma", Setting::Proto),
+    ("sec", Setting::Sec),
     ("xprtsec", Setting::XprtSec),
     ("nconnect", Setting::Nconnect),
+    ("max_connect", Setting::MaxConnect),
     ("rsize", Setting::TransferSize),
     ("wsize", Setting::TransferSize),
 ];
