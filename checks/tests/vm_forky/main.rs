@@ -1,5 +1,5 @@
-//! What the kernel's NFS learned after 6.12, on machines with Debian 14 and its kernel 7.2: settings
-//! in a plan, their read-back, and the hosts afterwards.
+//! What the kernel's NFS learned after 6.12, on machines with Debian 14 and its kernel 7.2:
+//! settings in a plan, their read-back, and the hosts afterwards.
 //!
 //! The image takes minutes to make, so only `cargo xtask real vm_forky` runs this.
 #![allow(clippy::print_stdout, reason = "tests print their tables")]

@@ -1,10 +1,10 @@
 //! Turns the state a run wants into the actions that establish it, in order of their dependencies.
 //! Pure: no host is contacted.
 //!
-//! The order is: tuning, devices, file system, kernel server, mount, export, modes of the server, path
-//! test, tunnel, LOCALIO, client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
-//! [`redo_from`]. That is why the kernel server starts before file systems are mounted, except for
-//! tmpfs, which would lose its files.
+//! The order is: tuning, devices, file system, kernel server, mount, export, modes of the server,
+//! path test, tunnel, LOCALIO, client mount, read-ahead. An invalidation undoes and redoes the end
+//! of this list, see [`redo_from`]. That is why the kernel server starts before file systems are
+//! mounted, except for tmpfs, which would lose its files.
 
 mod connection;
 mod power_loss;
@@ -209,8 +209,8 @@ fn nfsd_modes(spec: &LabSpec) -> Option<Action> {
     Some(Action::NfsdModes(action::NfsdModes { read, write, directory }))
 }
 
-/// Returns the actions that start the kernel's server or change the running one. Its limits can only
-/// be read, and so restored, while it is running: they are changed after it was started.
+/// Returns the actions that start the kernel's server or change the running one. Its limits can
+/// only be read, and so restored, while it is running: they are changed after it was started.
 fn kernel_server(spec: &LabSpec) -> Vec<Action> {
     let serving = &spec.serving;
     let ServerThreads { min, max } = serving.threads;
