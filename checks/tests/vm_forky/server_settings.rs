@@ -38,7 +38,7 @@ const LONG: &str = r#"kind = "mixed", file_size = "2MiB", duration = "LENGTH""#;
 /// undo log.
 const STATE: &str = "cd /sys/kernel/debug/nfsd && grep . io_cache_* disable-splice-read; \
                      cd /proc/fs/nfsd && grep . threads max_block_size; nfsdctl threads; \
-                     ps -e -o comm= | grep -cx nfsd; exportfs -s; grep dfsbench /proc/mounts; \
+                     exportfs -s; grep dfsbench /proc/mounts; \
                      ls -A /run/dfsbench /srv/dfsbench.img 2>/dev/null; \
                      cat /var/lib/dfsbench/undo.jsonl 2>/dev/null; true";
 
@@ -237,9 +237,8 @@ pub fn name_changed_threads() -> Result<()> {
             lab.ssh("client1", &line).is_ok()
         };
         wait_until(PATIENCE, "files of the workload", works)?;
-        std::thread::sleep(std::time::Duration::from_secs(4));
         if changes {
-            lab.ssh("server", "echo 7 >/proc/fs/nfsd/threads")?;
+            lab.ssh("server", "sleep 4; echo 7 >/proc/fs/nfsd/threads")?;
         }
         ensure!(run.await_end(PATIENCE)?.is_some(), "the campaign goes on");
         let report: Value = serde_json::from_str(&fs::read_to_string(&output)?)?;
@@ -259,8 +258,8 @@ pub fn vary_block_size() -> Result<()> {
         let found = fact(run, "largest transfer of nfsd").and_then(|text| text.parse().ok());
         let facts = run["trials"][0]["facts"].as_array().context("no facts")?;
         let options = facts.iter().filter(|fact| fact["name"] == "mount options");
-        let options = options.filter_map(|fact| fact["value"].as_str());
-        let options = options.last().unwrap_or_default();
+        let mut options = options.filter_map(|fact| fact["value"].as_str());
+        let options = options.next_back().unwrap_or_default();
         let sizes: Vec<&str> = options.split(',').filter(|part| part.contains("size=")).collect();
         let caveats = run["trials"][0]["passes"].to_string();
         println!("max_block_size {wanted:?}: nfsd {found:?}, {sizes:?}");

@@ -224,8 +224,8 @@ fn server_switches(spec: &LabSpec) -> impl Iterator<Item = Action> {
     })
 }
 
-/// Returns the actions that start the kernel's server or change the running one. Its limits can only
-/// be read, and so restored, while it is running: they are changed after it was started.
+/// Returns the actions that start the kernel's server or change the running one. Its limits can
+/// only be read, and so restored, while it is running: they are changed after it was started.
 fn kernel_server(spec: &LabSpec) -> Vec<Action> {
     let serving = &spec.serving;
     let ServerThreads { min, max } = serving.threads;
