@@ -297,7 +297,8 @@ fn kill_and_clean() -> Result<()> {
         lab.kill_agents(host)?;
     }
     running.kill();
-    ensure!(is_off(), "nothing was left to restore");
+    // The first connection after the controller's end may fail, since it was shared with it.
+    wait_until(PATIENCE, "what the killed campaign has left", is_off)?;
     let cleaned = [lab.ssh("client1", "dfsbench clean")?, lab.ssh("server", "dfsbench clean")?];
     println!("{cleaned:?}");
     let after = states(lab)?;
