@@ -15,10 +15,10 @@ const CALLS_MAX: u64 = 20_000;
 
 /// Programs that people use, and the calls that the kernel's client made for them.
 const PROGRAMS: &str = "set -e; cd /mnt; dd if=/dev/urandom of=a bs=1M count=4 2>/dev/null; sync; \
-                        writes=$(grep -o '\tWRITE: [0-9]*' /proc/self/mountstats); \
+                        writes=$(grep -o ' WRITE: [0-9]*' /proc/self/mountstats); \
                         cp --reflink=always a b; fallocate -l 1M c; \
                         fallocate -p -o 1M -l 1M b; \
-                        [ \"$writes\" = \"$(grep -o '\tWRITE: [0-9]*' /proc/self/mountstats)\" ]; \
+                        [ \"$writes\" = \"$(grep -o ' WRITE: [0-9]*' /proc/self/mountstats)\" ]; \
                         cmp -n 1048576 a b; \
                         for call in CLONE ALLOCATE DEALLOCATE; do \
                         grep -q \"\\s$call: 1 \" /proc/self/mountstats; done; rm a b c";

@@ -72,7 +72,7 @@ fn shows_wire_beside_moved_bytes() {
     }
     assert!(heads(&campaign));
     let table = render(&campaign, Format::Table);
-    assert!(table.contains("5.0 KiB") && table.contains("for 256 MiB"), "{table}");
+    assert!(table.contains("5 KiB") && table.contains("for 256 MiB"), "{table}");
     let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
     let figure = &json["figures"][0];
     assert_eq!(

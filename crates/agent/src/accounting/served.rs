@@ -68,10 +68,11 @@ const fn spec_knows(procedure: OperationKind, version: NfsVersion) -> bool {
 /// causes such calls.
 fn is_one_to_one(spec: &RunSpec, procedure: OperationKind) -> bool {
     match procedure {
-        // Data is transferred in as many calls as needed.
-        OperationKind::Read | OperationKind::ReadPlus | OperationKind::Write => false,
-        // A server may copy less than requested.
-        OperationKind::Copy => false,
+        // Data is transferred or copied in as many calls as needed.
+        OperationKind::Read
+        | OperationKind::ReadPlus
+        | OperationKind::Write
+        | OperationKind::Copy => false,
         // Closing files adds calls of these procedures.
         OperationKind::Commit | OperationKind::Close => !spec.closes_in_time(),
         procedure => spec_knows(procedure, spec.nfs().version),

@@ -45,12 +45,19 @@ pub fn about_holes(result: &PassResult, counts: &RangeCounts) -> Option<Caveat> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{KindResult, OpKind};
+    use model::{Histogram, KindResult, OpKind};
 
     fn result(pass: Pass, kind: OpKind, done: u64, errors: &[(OpError, u64)]) -> PassResult {
         let mut result = PassResult::new(pass);
-        let errors = errors.to_vec();
-        result.kinds = vec![KindResult { done, errors, ..KindResult::new(kind) }];
+        result.kinds = vec![KindResult {
+            kind,
+            issued: done,
+            done,
+            bytes: 0,
+            errors: errors.to_vec(),
+            service_time: Histogram::sparse(),
+            response_time: Histogram::sparse(),
+        }];
         result
     }
 

@@ -299,13 +299,12 @@ pub fn clone_range(
         dest_offset: to_offset,
     };
     // SAFETY: both descriptors are open, and the kernel only reads `range`.
-    match unsafe { libc::ioctl(to.as_raw_fd(), libc::FICLONERANGE, &raw const range) } {
-        0 => Ok(()),
-        _ => {
-            let error = std::io::Error::last_os_error();
-            Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-        }
+    let result = unsafe { libc::ioctl(to.as_raw_fd(), libc::FICLONERANGE, &raw const range) };
+    if result == 0 {
+        return Ok(());
     }
+    let error = std::io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// Repeats a call as long as it is interrupted.

@@ -225,7 +225,7 @@ mod tests {
         let spec = RunBuilder::new(Workload::DataOps).files(3).build();
         let set = FileSet::new(&spec, 1);
         let made = PreparedFixtures::default();
-        let mut before = |pass| {
+        let before = |pass| {
             let make = made.before(&spec, pass, &set).make;
             (make.files, make.hole_bytes > 0)
         };

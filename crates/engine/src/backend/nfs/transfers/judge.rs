@@ -40,7 +40,7 @@ pub(super) fn judge(
         Ok(outcome) => outcome,
         Err(error) if transfer.kind == OpKind::Seek => {
             let error = note_error(event, error, common);
-            return judge_seek(Err(error), transfer, common);
+            return judge_seek(Err(error), transfer, common).map(|()| CallResult::Moved(0));
         }
         Err(error) => return Err(note_error(event, error, common)),
     };
@@ -118,8 +118,10 @@ pub(super) fn judge(
             }
             Ok(CallResult::Moved(count as u32))
         }
-        Outcome::Found { offset, eof } => judge_seek(Ok((offset, eof)), transfer, common),
-        Outcome::Segments { .. } => judge_segments(event, transfer, common),
+        Outcome::Found { offset, eof } => {
+            judge_seek(Ok((offset, eof)), transfer, common).map(|()| CallResult::Moved(0))
+        }
+        Outcome::Segments { .. } => judge_segments(event, transfer, common).map(CallResult::Moved),
         Outcome::XattrValue { len } if len as usize != XATTR_VALUE.len() => Err(OpError::SHORT),
         _ => Ok(CallResult::Moved(0)),
     }

@@ -19,7 +19,6 @@ use workload::Mismatch;
 
 use super::super::set::WorkerState;
 use super::calls::NotStarted;
-use super::judge::CallResult;
 use super::{Opens, Transfer, Transfers};
 
 impl Transfers {
@@ -72,24 +71,23 @@ pub(super) fn judge_seek(
     found: Result<(u64, bool), OpError>,
     transfer: &Transfer,
     common: &mut WorkerState,
-) -> Result<CallResult, OpError> {
+) -> Result<(), OpError> {
     let found = match found {
         Ok((_, true)) if common.set.sparse.is_hole(transfer.offset) => None,
         Ok((found, _)) => Some(found),
         Err(error) if error.0 == Status::NxIo.number() => None,
         Err(error) => return Err(error),
     };
-    common.set.sparse.judge_seek(transfer.offset, found, &mut common.ranges)?;
-    Ok(CallResult::Moved(0))
+    common.set.sparse.judge_seek(transfer.offset, found, &mut common.ranges)
 }
 
 /// Adds up the segments in a reply to READ_PLUS, which follow each other, and compares their data
-/// and holes with the file if the plan wants that.
+/// and holes with the file if the plan wants that. Returns the bytes that they cover.
 pub(super) fn judge_segments(
     event: &Event<'_>,
     transfer: &Transfer,
     common: &mut WorkerState,
-) -> Result<CallResult, OpError> {
+) -> Result<u32, OpError> {
     let segments = event.segments().map_err(|_| OpError::MALFORMED)?;
     let end = transfer.offset + u64::from(transfer.len);
     let mut position = transfer.offset;
@@ -118,7 +116,7 @@ pub(super) fn judge_segments(
     }
     match (position - transfer.offset) as u32 {
         0 => Err(OpError::SHORT),
-        moved => Ok(CallResult::Moved(moved)),
+        moved => Ok(moved),
     }
 }
 
