@@ -4,6 +4,7 @@
 //! `stats`.
 
 mod interference;
+mod listing;
 mod load;
 mod local_server;
 mod loops;
@@ -28,6 +29,7 @@ use crate::accounting;
 use crate::processor_use::ProcessorUse;
 
 pub use interference::interference;
+pub(crate) use listing::listing_work;
 pub use load::{about_data, about_load};
 pub use local_server::find_server;
 pub use loops::{about_loops, about_uncounted_loops};

@@ -9,6 +9,7 @@
 
 pub mod calls;
 pub mod files;
+pub mod find;
 pub mod mapping;
 pub mod memory;
 pub mod nfs;
@@ -30,6 +31,7 @@ use workload::Mismatches;
 use crate::clock::Clock;
 use crate::limits::TICK;
 pub use calls::{Calls, OperationKind};
+pub use find::Listed;
 pub use nfs_client::TcpCounters;
 
 /// The target is gone, so nothing more can be executed. Contains the reason as a sentence.
@@ -80,6 +82,11 @@ pub trait Backend: Send {
     /// window.
     fn end(&mut self) {}
 
+    /// Returns the number of entries that ops in flight have listed so far.
+    fn entries_in_progress(&self) -> u64 {
+        0
+    }
+
     /// Returns the backend's own counts, which are independent of the recorder's. Called after the
     /// pass.
     fn tally(&self) -> BackendCounts {
@@ -123,6 +130,8 @@ pub struct BackendCounts {
     pub delegated_opens: u64,
     /// The first reply that rejected a call or was malformed, if ops are calls.
     pub bad_reply: Option<BadReply>,
+    /// What was listed, if ops list directories.
+    pub listed: Option<Listed>,
     /// TCP counters of our own connections over the measurement.
     pub tcp: TcpCounters,
 }

@@ -63,6 +63,10 @@ impl Trial<'_> {
             let short = &tally.short_transfers;
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
         }
+        if let Some(listed) = &tally.listed {
+            result.scope.listing =
+                Some(caveats::listing_work(&result, listed, tally.calls, self.mount.as_ref()));
+        }
         self.add_journal(&mut result, &tally);
         let seen = PassObservations { sources: sources.as_ref(), processors: processors.as_ref() };
         self.caveat(&mut result, share, &ending, &tally, &seen);

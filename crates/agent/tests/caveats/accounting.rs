@@ -61,6 +61,11 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
     pool.transactions.directories = 3;
     let mut mix = RunSpec { workload: Workload::OpMix, files: 20, ..small.clone() };
     "sfs3-like-v3".clone_into(&mut mix.op_mix.name);
+    let mut listing = RunSpec { workload: Workload::Listing, files: 700, ..small.clone() };
+    listing.file_size_bytes = 7;
+    listing.passes = Workload::Listing.passes().to_vec();
+    listing.tree.depth = 1;
+    listing.tree.branching = 5;
     vec![
         RunSpec { passes: sweeps.to_vec(), ..small.clone() },
         RunSpec { workload: Workload::Mixed, files: 2, ..small.clone() },
@@ -68,6 +73,7 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
         tree,
         pool,
         mix,
+        listing,
     ]
 }
 

@@ -11,6 +11,7 @@ mod accounting;
 mod causes;
 mod direct;
 mod figures;
+mod listing;
 mod localio;
 mod loops;
 mod memory;

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -40,6 +40,7 @@ impl Preset {
         preset!("contenders"),
         preset!("copies"),
         preset!("iozone"),
+        preset!("listing"),
         preset!("metadata"),
         preset!("op-mix"),
         preset!("transactions"),

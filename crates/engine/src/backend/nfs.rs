@@ -52,7 +52,7 @@ impl Nfs {
         let timeout_ns = set.timeout_ns;
         let depth = depth_on(&connection, set.queue_depth);
         let opens = if set.own == 0 { Opens::OfAnother } else { Opens::Own };
-        let transfers = Transfers::new(depth, connection.free_slots(), opens);
+        let transfers = Transfers::new(depth, connection.free_slots(), opens).with_listings(&set);
         let common = WorkerState::new(set);
         let scratch = Scratch::new();
         connection.begin_tcp_counters();
@@ -137,6 +137,10 @@ impl Backend for Nfs {
         connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
     }
 
+    fn entries_in_progress(&self) -> u64 {
+        self.transfers.entries_in_progress()
+    }
+
     fn tally(&self) -> BackendCounts {
         tally_of(std::iter::once(&self.connection), &self.common)
     }
@@ -185,6 +189,7 @@ fn tally_of<'a>(
         calls: Some(common.calls.get()),
         syncs_without_commit: common.syncs_without_commit,
         delegated_opens: common.delegated_opens,
+        listed: common.set.lists.map(|_| common.listed),
         mismatches: common.mismatches,
         bad_reply: common.bad_reply,
         tcp,

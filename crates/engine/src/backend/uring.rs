@@ -86,6 +86,9 @@ const fn is_call(kind: OpKind) -> bool {
             | OpKind::Pathconf
             | OpKind::SetXattr
             | OpKind::GetXattr
+            | OpKind::List
+            | OpKind::ListStat
+            | OpKind::Find
             | OpKind::Execute
     )
 }

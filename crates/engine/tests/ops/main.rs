@@ -2,4 +2,5 @@
 
 mod backend_fixture;
 mod kinds;
+mod listing;
 mod options;

@@ -58,6 +58,12 @@ words! {
         SetXattr = "set_xattr",
         /// The same attribute of every file, read by name.
         GetXattr = "get_xattr",
+        /// The names in every directory.
+        List = "list",
+        /// The names in every directory and the attributes of each, as `ls -l` shows them.
+        ListStat = "list_stat",
+        /// A search of the whole tree by name, size and time.
+        Find = "find",
         /// Transactions on a pool of files.
         Transactions = "transactions",
         /// All kinds of calls in the given proportions.
@@ -159,6 +165,9 @@ impl Pass {
             Self::Rmdir => by_name(&[Op::Rmdir]),
             Self::SetXattr => by_name(&[Op::SetXattr]),
             Self::GetXattr => by_name(&[Op::GetXattr]),
+            Self::List => by_name(&[Op::List]),
+            Self::ListStat => by_name(&[Op::ListStat]),
+            Self::Find => by_name(&[Op::Find]),
             Self::Transactions => by_name(&[Op::Create, Op::Remove, Op::ReadFile, Op::Append]),
             Self::App => by_name(&[Op::Execute]),
         }
@@ -182,6 +191,11 @@ impl Pass {
     /// Returns true if the pass needs extended attributes, which not every target supports.
     pub const fn needs_xattrs(self) -> bool {
         matches!(self, Self::SetXattr | Self::GetXattr)
+    }
+
+    /// Returns true if the pass lists whole directories and counts their entries.
+    pub const fn lists(self) -> bool {
+        self.kinds()[0].counts_entries()
     }
 
     /// Returns true if the pass processes every block of every file once.

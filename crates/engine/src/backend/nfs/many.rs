@@ -67,7 +67,8 @@ impl Many {
             let depth = depth_on(&connection, depth);
             depths.push(depth);
             entries.push(Entry {
-                transfers: Transfers::new(depth, connection.free_slots(), opens),
+                transfers: Transfers::new(depth, connection.free_slots(), opens)
+                    .with_listings(&set),
                 connection,
                 watched: WatchedSocket::default(),
                 is_queued: false,
@@ -245,6 +246,10 @@ impl Backend for Many {
         for entry in entries {
             entry.connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
         }
+    }
+
+    fn entries_in_progress(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.transfers.entries_in_progress()).sum()
     }
 
     fn tally(&self) -> BackendCounts {

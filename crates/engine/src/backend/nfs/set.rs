@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use model::OpKind;
 use model::units::Size;
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
@@ -13,6 +14,7 @@ use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Grid, Piece, Uncommitted};
 use crate::backend::calls::CallCounts;
+use crate::backend::find::{FindRule, Listed};
 use crate::backend::{BadReply, LostTarget, ShortTransfers};
 use crate::clients::ClientRecords;
 use crate::limits::REWRITE_ROUNDS_MAX;
@@ -40,6 +42,12 @@ pub struct NfsFiles {
     pub links: Arc<[File]>,
     /// The call used to list names with their attributes.
     pub(crate) plus_listing: PlusListing,
+    /// The kind of op of a pass that lists whole directories.
+    pub(crate) lists: Option<OpKind>,
+    /// Maximum size of a reply in such a pass.
+    pub(crate) listing_bytes: u32,
+    /// What a find looks for.
+    pub(crate) find: FindRule,
     /// Every `stride`-th file of the set, starting with number `first`. Empty if a pass works by
     /// name.
     pub files: Vec<File>,
@@ -114,6 +122,8 @@ pub(super) struct WorkerState {
     pub(super) syncs_without_commit: u64,
     /// Ops that read a file under a delegation, without an OPEN.
     pub(super) delegated_opens: u64,
+    /// What was listed.
+    pub(super) listed: Listed,
     /// Data that was read and differs from what was written.
     pub(super) mismatches: Mismatches,
     /// The first reply that rejected a call or was malformed.
@@ -140,6 +150,7 @@ impl WorkerState {
             short_transfers: ShortTransfers::default(),
             syncs_without_commit: 0,
             delegated_opens: 0,
+            listed: Listed::default(),
             mismatches: Mismatches::default(),
             bad_reply: None,
             set,

@@ -203,6 +203,16 @@ pub(crate) const COLUMNS: &[Column] = &[
     nested_column("working_set_bytes", |r| {
         value_of(&r.judged.working_set, |set| Value::Count(set.bytes))
     }),
+    nested_column("listed_directories", |r| {
+        value_of(&r.judged.listing, |listing| Value::Count(listing.directories))
+    }),
+    nested_column("listing_calls", |r| {
+        Value::count(r.judged.listing.as_ref().and_then(|listing| listing.round_trips()))
+    }),
+    nested_column("listing_reply_bytes", |r| {
+        let known = r.judged.listing.as_ref().filter(|listing| !listing.calls.is_empty());
+        Value::count(known.map(|listing| listing.reply_bytes))
+    }),
     nested_column("wall_ns", |r| Value::count(wall_ns(r))),
     nested_column("user_ns", user_value)
         .shown("user", Programs, |r, _| time_cell(&user_value(r)))
