@@ -349,6 +349,12 @@ impl Connection {
         self.link.session.reserve_copies(bytes);
     }
 
+    /// Reserves room for replies of `bytes` bytes besides READ payloads, such as the names of a
+    /// directory, so that receiving one doesn't allocate.
+    pub fn reserve_replies(&mut self, bytes: u32) {
+        self.link.session.reserve_replies(bytes);
+    }
+
     /// Returns how many calls can be started before [`StartError::Busy`]. It can shrink without a
     /// call: servers decide how many slots a v4.1 session has.
     pub fn free_slots(&self) -> usize {

@@ -100,6 +100,11 @@ impl Receiver {
         }
     }
 
+    /// Reserves room for a reply with `bytes` of results.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.head.reserve(bytes + REPLY_HEAD_BYTES);
+    }
+
     /// Returns the largest READ that can be received.
     pub(super) fn payload_bytes_max(&self) -> u32 {
         self.payload_bytes_max

@@ -17,6 +17,12 @@ impl Session {
         self.table.reserve_headers(bytes as usize);
     }
 
+    /// Reserves room for replies of `bytes` bytes besides READ payloads, so that receiving one
+    /// doesn't allocate later.
+    pub fn reserve_replies(&mut self, bytes: u32) {
+        self.receiver.reserve(bytes as usize);
+    }
+
     /// Returns true if bytes are waiting to be sent.
     pub fn wants_write(&self) -> bool {
         !self.queue.is_empty() && self.may_send()

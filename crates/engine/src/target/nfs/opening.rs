@@ -65,6 +65,11 @@ impl NfsAccess {
                 connection.reserve_copies(set.wsize);
             }
         }
+        if pass.lists() {
+            for connection in &mut connections {
+                connection.reserve_replies(set.listing_bytes);
+            }
+        }
         // Files shared by all workers are closed by the target rather than by one of the workers.
         set.closable = is_owner && mount.version().is_stateful() && pass != Pass::OpMix;
         if set.closable && spec.closes_in_time() && !mount.version().has_sessions() {
