@@ -125,7 +125,7 @@ fn the_csv_of_a_quick_campaign() {
 /// Returns a campaign of each kind, and a matrix of four factors.
 fn all_and_a_matrix() -> Vec<Campaign> {
     let mut campaigns = all();
-    campaigns.push(campaigns::many(200, model::Workload::Mixed, 3));
+    campaigns.push(campaigns::many(200, Workload::Mixed, 3));
     campaigns
 }
 
@@ -178,7 +178,7 @@ fn puts_answer_before_table() {
 
 #[test]
 fn shows_best_and_worst_of_many() {
-    let campaign = campaigns::many(200, model::Workload::Mixed, 3);
+    let campaign = campaigns::many(200, Workload::Mixed, 3);
     let screen = Screen::new(80, ReportDetail::Main);
     let text = render_screen(&campaign, screen);
     assert!(text.lines().count() < 60, "{text}");

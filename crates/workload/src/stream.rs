@@ -24,7 +24,7 @@ use directories::Directories;
 use mixed::Mixed;
 use sweep::{Scatter, Sweep};
 
-pub use directories::{FIND_TEXT, listed_directories};
+pub use directories::{has_find_text, listed_directories};
 pub use size::PassSize;
 pub use size::{mean_bytes, pass_size};
 

@@ -2,7 +2,7 @@
 
 use engine::backend::{Calls, Listed, OperationKind};
 use lab::mounts::Mount;
-use model::{Caveat, CaveatCode, Evidence, ListingCalls, ListingWork, Pass, PassResult};
+use model::{Caveat, CaveatCode, Evidence, ListingCalls, ListingWork, Pass, PassResult, RunSpec};
 
 use super::evidence_of_cache;
 use super::mount::MountCounters;
@@ -17,9 +17,10 @@ const MOUNTSTATS: &str = "/proc/self/mountstats";
 
 /// Returns what a pass listed, with the calls of our own client or those counted by the kernel's.
 pub(crate) fn listing_work(
+    spec: &RunSpec,
     result: &PassResult,
     listed: &Listed,
-    own: Option<Calls>,
+    own: Option<&Calls>,
     mount: Option<&Mount>,
 ) -> ListingWork {
     let mut work = ListingWork {
@@ -31,7 +32,13 @@ pub(crate) fn listing_work(
     };
     if let Some(own) = own {
         let kinds = OperationKind::ALL.iter().filter(|kind| own.get(**kind) > 0);
-        work.calls.extend(kinds.map(|kind| calls(kind.name(), own.get(*kind))));
+        let is_v4 = spec.nfs().version.major() == 4;
+        work.calls.extend(kinds.map(|kind| {
+            // In version 4, READDIR returns the requested attributes.
+            let with_attributes = is_v4 && *kind == OperationKind::ReaddirPlus;
+            let name = if with_attributes { "READDIR with attributes" } else { kind.name() };
+            calls(name, own.get(*kind))
+        }));
     } else if let (Some(mount), Some(telemetry)) = (mount, result.telemetry.first())
         && mount.is_nfs()
     {

@@ -64,8 +64,9 @@ impl Trial<'_> {
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
         }
         if let Some(listed) = &tally.listed {
+            let mount = self.mount.as_ref();
             result.scope.listing =
-                Some(caveats::listing_work(&result, listed, tally.calls, self.mount.as_ref()));
+                Some(caveats::listing_work(spec, &result, listed, tally.calls.as_ref(), mount));
         }
         self.add_journal(&mut result, &tally);
         let seen = PassObservations { sources: sources.as_ref(), processors: processors.as_ref() };

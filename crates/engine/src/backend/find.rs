@@ -1,7 +1,5 @@
 //! What find looks for, and what a backend has listed.
 
-use workload::FIND_TEXT;
-
 /// Seconds within which a file must have been modified.
 pub(crate) const FIND_AGE_MAX_S: i64 = 24 * 60 * 60;
 
@@ -16,12 +14,6 @@ pub struct FindRule {
 }
 
 impl FindRule {
-    /// Returns true if the name of a file fits.
-    #[inline]
-    pub(crate) fn matches_name(&self, name: &[u8]) -> bool {
-        name.windows(FIND_TEXT.len()).any(|text| text == FIND_TEXT)
-    }
-
     /// Returns true if size and modification time fit.
     pub(crate) const fn matches_attributes(&self, size_bytes: u64, modified_s: i64) -> bool {
         size_bytes == self.size_bytes && modified_s > self.after_s

@@ -17,7 +17,7 @@ use crate::places::Places;
 /// Text in the names of the files that a find looks for, as in `find -name '*01*'`.
 ///
 /// **Source:** IO500, phase find.
-pub const FIND_TEXT: &[u8; 2] = b"01";
+const FIND_TEXT: &[u8; 2] = b"01";
 
 /// Directories of one worker.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
         let directory = places.of_number(file) * targets + file % targets;
         let found = finds
             && sizes.size(file) == Some(spec.file_size_bytes)
-            && contains_text(Name::new(Sort::File, file).as_bytes());
+            && has_find_text(Name::new(Sort::File, file).as_bytes());
         let content = &mut contents[directory as usize];
         content.entries += 1;
         content.matches += u32::from(found);
@@ -99,7 +99,8 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
     contents
 }
 
-fn contains_text(name: &[u8]) -> bool {
+/// Returns true if a find looks for files with this name.
+pub fn has_find_text(name: &[u8]) -> bool {
     name.windows(FIND_TEXT.len()).any(|text| text == FIND_TEXT)
 }
 

@@ -18,6 +18,7 @@ use model::{Completion, Op, OpError, OpKind, Outcome};
 use rustix::fd::AsFd as _;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, StatxFlags, openat, statx};
 use rustix::io::Errno;
+use workload::has_find_text;
 
 use super::super::files::{Files, failed, retry};
 use super::super::find::{FindRule, Listed};
@@ -100,7 +101,7 @@ impl Lister {
             }
             self.names.clear();
             self.next_name = 0;
-            read_entries(open, &mut self.buffer, &mut self.names, op.kind, rule)?;
+            read_entries(open, &mut self.buffer, &mut self.names, op.kind)?;
             if self.clock.now_ns() >= until_ns {
                 return Ok(None);
             }
@@ -170,7 +171,6 @@ fn read_entries(
     buffer: &mut [MaybeUninit<u8>],
     names: &mut Vec<u8>,
     kind: OpKind,
-    rule: &FindRule,
 ) -> Result<(), OpError> {
     let mut entries = RawDir::new(open.fd.as_fd(), buffer);
     loop {
@@ -188,7 +188,7 @@ fn read_entries(
             open.entries += 1;
             let is_examined = match kind {
                 OpKind::ListStat => true,
-                OpKind::Find => entry.file_type() != FileType::Directory && rule.matches_name(name),
+                OpKind::Find => entry.file_type() != FileType::Directory && has_find_text(name),
                 _ => false,
             };
             // Names take less room than the entries that contain them.

@@ -4,8 +4,8 @@
 //! [`REPETITION`] describes how they were repeated. The functions below the lists fill cells that
 //! take more than a line of code.
 
-use model::Histogram;
 use model::units::{Nanos, Size, three_digits};
+use model::{Histogram, ListingWork};
 use stats::{HostsCompared, Summary};
 
 use super::TableKind::{Programs, Rates};
@@ -207,7 +207,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         value_of(&r.judged.listing, |listing| Value::Count(listing.directories))
     }),
     nested_column("listing_calls", |r| {
-        Value::count(r.judged.listing.as_ref().and_then(|listing| listing.round_trips()))
+        Value::count(r.judged.listing.as_ref().and_then(ListingWork::round_trips))
     }),
     nested_column("listing_reply_bytes", |r| {
         let known = r.judged.listing.as_ref().filter(|listing| !listing.calls.is_empty());

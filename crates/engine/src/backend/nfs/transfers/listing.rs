@@ -8,6 +8,7 @@ use model::{OpError, OpKind};
 use nfs_client::proto::client::{Attributes, Cursor, Entry, Event, Operation, Outcome};
 use nfs_client::proto::nfs4::FileType;
 use nfs_client::proto::status::Status;
+use workload::has_find_text;
 
 use super::super::set::{PlusListing, WorkerState};
 use super::judge::{CallResult, note_error};
@@ -67,7 +68,7 @@ impl Listing {
             return;
         }
         self.entries += 1;
-        if kind == OpKind::List || (kind == OpKind::Find && !rule.matches_name(entry.name)) {
+        if kind == OpKind::List || (kind == OpKind::Find && !has_find_text(entry.name)) {
             return;
         }
         if let Some(attributes) = &entry.attributes {
