@@ -29,6 +29,7 @@ use crate::accounting;
 use crate::processor_use::ProcessorUse;
 
 pub use interference::interference;
+pub use listing::about_listing;
 pub(crate) use listing::listing_work;
 pub use load::{about_data, about_load};
 pub use local_server::find_server;

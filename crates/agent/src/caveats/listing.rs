@@ -63,11 +63,10 @@ fn calls(procedure: &str, count: u64) -> ListingCalls {
 /// names than there were directories. In version 3, the attributes must also have come from the
 /// server: with the names, or by a call for each file. Version 4 has no separate operation for
 /// names with attributes, so there it can't be told.
-pub(super) fn check_cached(
-    result: &PassResult,
-    mount: &Mount,
-    counters: &MountCounters<'_>,
-) -> Option<Caveat> {
+pub fn about_listing(result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
+    let mount = mount.filter(|mount| mount.is_nfs() && result.pass.lists())?;
+    let telemetry = result.telemetry.first()?;
+    let counters = MountCounters { telemetry, point: &mount.mount_point };
     let sum = |procedures: &[&str]| -> u64 {
         procedures.iter().map(|name| counters.increase(&format!("{name}.ops"))).sum()
     };

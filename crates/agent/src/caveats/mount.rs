@@ -32,9 +32,8 @@ pub fn about_mount(
     }
     let counters = MountCounters { telemetry, point: &mount.mount_point };
     let mut caveats = Vec::new();
-    if result.pass.lists() {
-        caveats.extend(super::listing::check_cached(result, mount, &counters));
-    } else {
+    // Listings have their own rule.
+    if !result.pass.lists() {
         caveats.extend(check_cached(result, &counters));
     }
     caveats.extend(check_localio(mount, &counters, localio == Some(true)));

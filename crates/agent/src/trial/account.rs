@@ -148,6 +148,7 @@ impl Trial<'_> {
         caveats.extend(caveats::about_cache(spec, result, mount));
         let localio = spec.lab.as_ref().and_then(|lab| lab.mounting.localio);
         caveats.extend(caveats::about_mount(result, mount, localio));
+        caveats.extend(caveats::about_listing(result, mount));
         caveats.extend(caveats::about_segments(spec, result, mount, &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory::host_bytes();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fleet::PassEnd;
 use model::{ListingWork, NfsVersion, Pass, RunSpec, Share, Target, Workload};
@@ -73,7 +73,8 @@ fn detects_files_that_find_misses() {
     let older = run_changed(Pass::Find, |path| {
         let file = std::fs::File::options().write(true).open(first_match(path)).unwrap();
         let days = Duration::from_secs(2 * 24 * 60 * 60);
-        file.set_modified(SystemTime::now() - days).unwrap();
+        let written = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(written - days).unwrap();
     });
     assert_eq!(accounting(&older), [&*expected]);
     let directory = run_changed(Pass::Find, |path| {

@@ -1,8 +1,8 @@
 //! Caveats about mounts of the kernel's NFS client, raised by its counters.
 
 use agent::caveats::{
-    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
-    find_server, sending_limits,
+    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_listing, about_mount, about_segments,
+    about_server_cache, find_server, sending_limits,
 };
 use engine::backend::TcpCounters;
 use lab::mounts::Mount;
@@ -105,7 +105,8 @@ fn codes_of_listing(file_system: &str, pass: Pass, counters: &[(&str, u64)]) -> 
         ..crate::figures::result()
     };
     let mount = Mount { file_system: file_system.to_owned(), ..nfs_mount() };
-    about_mount(&result, Some(&mount), None).iter().map(|caveat| caveat.code.code()).collect()
+    assert!(about_mount(&result, Some(&mount), None).is_empty());
+    about_listing(&result, Some(&mount)).iter().map(|caveat| caveat.code.code()).collect()
 }
 
 #[test]
