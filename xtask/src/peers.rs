@@ -16,6 +16,7 @@ use crate::{proc, repo, setup};
 mod case;
 mod fio;
 mod host;
+mod listings;
 mod load;
 mod local;
 mod memory;
@@ -63,7 +64,7 @@ struct Family {
     compare: fn(&Setting) -> Vec<Row>,
 }
 
-const FAMILIES: [Family; 15] = [
+const FAMILIES: [Family; 16] = [
     Family { name: "null", compare: local::compare_null },
     Family { name: "posix", compare: local::compare_posix },
     Family { name: "uring", compare: local::compare_uring },
@@ -76,6 +77,7 @@ const FAMILIES: [Family; 15] = [
         name: "workloads-bonnie++",
         compare: |setting| workloads::compare_with("bonnie++", setting),
     },
+    Family { name: "workloads-find", compare: listings::compare_listings },
     Family { name: "workloads-postmark", compare: postmark::compare_transactions },
     Family { name: "nfs-streams", compare: nfs::compare_streams },
     Family { name: "nfs-whole", compare: nfs::compare_whole_run },

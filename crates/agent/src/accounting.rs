@@ -11,9 +11,12 @@ mod served;
 use engine::backend::BackendCounts;
 use engine::target::Inventory;
 use fleet::KindTotals;
-use model::{Caveat, CaveatCode, CrossCheck, Evidence, OpKind, PassResult, RunSpec, Share};
+use model::{Caveat, CaveatCode, CrossCheck, Evidence, OpKind, Pass, PassResult, RunSpec, Share};
 
 use crate::ServerCounts;
+
+/// Source of the number of entries that a pass must list.
+const ENTRIES_PLANNED: &str = "entries created in the directories";
 
 /// Independent counts for a pass.
 #[derive(Clone, Debug)]
@@ -74,7 +77,11 @@ pub fn cross_checks(
 ) -> Vec<CrossCheck> {
     let tally = &sources.tally;
     let mut cross_checks = vec![compare_issued(result)];
-    cross_checks.extend(compare_tallies(result, tally));
+    if result.pass.lists() {
+        cross_checks.extend(compare_listed(result, tally));
+    } else {
+        cross_checks.extend(compare_tallies(result, tally));
+    }
     if let Some(inventory) = sources.inventory {
         cross_checks.extend(inventory::cross_checks(spec, result, sources, inventory));
     }
@@ -153,7 +160,30 @@ fn compare_issued(result: &PassResult) -> CrossCheck {
         window += kind.done;
         issued += kind.issued;
     }
-    cross_check(window, issued, "ops issued to the backend")
+    let source = if result.pass.lists() { ENTRIES_PLANNED } else { "ops issued to the backend" };
+    cross_check(window, issued, source)
+}
+
+/// Compares the recorder with what the backend has listed, and what a find has found with what it
+/// had to find. A directory that could not be listed may still have been listed in part.
+fn compare_listed(result: &PassResult, tally: &BackendCounts) -> Vec<CrossCheck> {
+    if result.errors() > 0 {
+        return Vec::new();
+    }
+    let directories = result.kinds.iter().map(|kind| kind.service_time.count()).sum();
+    let source = "directories counted by the backend";
+    let Some(listed) = tally.listed else {
+        return tally.ops.map(|ops| cross_check(directories, ops, source)).into_iter().collect();
+    };
+    let mut cross_checks = vec![
+        cross_check(directories, listed.directories, source),
+        cross_check(ended(result), listed.entries, "entries listed by the backend"),
+    ];
+    if result.pass == Pass::Find {
+        let source = "files to be found, found by find";
+        cross_checks.push(cross_check(listed.matches_expected, listed.matches, source));
+    }
+    cross_checks
 }
 
 /// Compares the recorder with the counts of backends or kernel.

@@ -5,6 +5,7 @@
 
 mod delegations;
 mod interference;
+mod listing;
 mod load;
 mod local_server;
 mod loops;
@@ -32,6 +33,8 @@ use crate::processor_use::ProcessorUse;
 
 pub use delegations::about_delegations;
 pub use interference::interference;
+pub use listing::about_listing;
+pub(crate) use listing::listing_work;
 pub use load::{about_data, about_load};
 pub use local_server::find_server;
 pub use loops::{about_loops, about_uncounted_loops};

@@ -160,7 +160,9 @@ impl<'a> Trial<'a> {
         // Inodes are released late, and the next trial would have to wait for that in its measured
         // time.
         let settling = match spec.workload {
-            Workload::Metadata | Workload::Transactions if spec.files >= settle::FILES_MIN => {
+            Workload::Metadata | Workload::Listing | Workload::Transactions
+                if spec.files >= settle::FILES_MIN =>
+            {
                 Settling::next_to(&target.local_paths())
             }
             _ => Settling::default(),

@@ -297,6 +297,7 @@ type Subject = (u8, u32, u64);
 const fn numbered(op: &Op) -> (u8, u32) {
     let sort = match op.kind {
         OpKind::Mkdir | OpKind::StatDir | OpKind::RenameDir | OpKind::Rmdir => 1,
+        kind if kind.counts_entries() => 1,
         OpKind::Symlink | OpKind::Unlink | OpKind::Readlink => 2,
         _ => 0,
     };

@@ -9,6 +9,7 @@
 
 pub mod calls;
 pub mod files;
+pub mod find;
 pub mod mapping;
 pub mod memory;
 pub mod nfs;
@@ -31,6 +32,7 @@ use workload::Mismatches;
 use crate::clock::Clock;
 use crate::limits::TICK;
 pub use calls::{Calls, OperationKind};
+pub use find::Listed;
 pub use nfs_client::TcpCounters;
 
 /// The target is gone, so nothing more can be executed. Contains the reason as a sentence.
@@ -81,6 +83,11 @@ pub trait Backend: Send {
     /// window.
     fn end(&mut self) {}
 
+    /// Returns the number of entries that ops in flight have listed so far.
+    fn entries_in_progress(&self) -> u64 {
+        0
+    }
+
     /// Returns the backend's own counts, which are independent of the recorder's. Called after the
     /// pass.
     fn tally(&self) -> BackendCounts {
@@ -124,6 +131,8 @@ pub struct BackendCounts {
     pub delegated_opens: u64,
     /// The first reply that rejected a call or was malformed, if ops are calls.
     pub bad_reply: Option<BadReply>,
+    /// What was listed, if ops list directories.
+    pub listed: Option<Listed>,
     /// TCP counters of our own connections over the measurement.
     pub tcp: TcpCounters,
     /// Work on ranges of files, as counted by the layer below.

@@ -92,6 +92,23 @@ pub(crate) const MEMORY_REGION_MAX: u64 = 256 << 20;
 /// Maximum size of a directory listing in bytes: the minimum that most NFS clients request.
 pub(crate) const LISTING_BYTES: usize = 4096;
 
+/// Size of the buffer for the names of a directory in bytes. Larger ones don't list faster.
+pub(crate) const LIST_BYTES: usize = 128 << 10;
+
+/// The same if the attributes of each name are read as well, as in `ls -l` and find.
+///
+/// **Source:** glibc, sysdeps/unix/sysv/linux/opendir.c: 32 KiB.
+pub(crate) const LIST_STAT_BYTES: usize = 32 << 10;
+
+/// Maximum size of a reply with names of a directory that is listed completely, in bytes; at most
+/// the server's size of a READ.
+pub(crate) const LISTING_REPLY_BYTES: u32 = 64 << 10;
+
+/// Maximum length of a name in bytes.
+///
+/// **Source:** Linux, include/uapi/linux/limits.h: NAME_MAX.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+
 /// Maximum number of bits per worker for tracking touched blocks. This takes 1 MB, which fits into
 /// most second-level caches.
 pub(crate) const TOUCHED_BITS_MAX: u64 = 8 << 20;

@@ -506,6 +506,9 @@ impl MeasuredPass {
         all.mismatches.merge(&tally.mismatches);
         all.syncs_without_commit += tally.syncs_without_commit;
         all.delegated_opens += tally.delegated_opens;
+        if let (Some(all), Some(listed)) = (&mut all.listed, &tally.listed) {
+            all.add(listed);
+        }
         all.bad_reply = all.bad_reply.or(tally.bad_reply);
         all.tcp.add(&tally.tcp);
         all.ranges.add(&tally.ranges);

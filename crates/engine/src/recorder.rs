@@ -20,6 +20,8 @@ pub struct Recorder {
     deadline_ns: u64,
     late: u64,
     carried_over: u64,
+    /// Ops are directories, which count as many times as they have entries.
+    counts_entries: bool,
 }
 
 struct Kind {
@@ -48,6 +50,7 @@ impl Recorder {
             deadline_ns: u64::MAX,
             late: 0,
             carried_over: 0,
+            counts_entries: kinds.iter().all(|kind| kind.counts_entries()),
         };
         for kind in kinds {
             recorder.kinds[*kind as usize] = Some(Box::new(Kind {
@@ -130,6 +133,12 @@ impl Recorder {
     /// If the pass wasn't supposed to contain one of their kinds, which is a bug.
     #[inline]
     pub(crate) fn record_issued(&mut self, ops: &[Op]) {
+        if self.counts_entries {
+            for op in ops {
+                self.kind_mut(op.kind).issued += u64::from(op.len_bytes);
+            }
+            return;
+        }
         // At depth 1, there is no need to look for runs of the same kind.
         if let [op] = ops {
             self.kind_mut(op.kind).issued += 1;
@@ -148,6 +157,9 @@ impl Recorder {
     /// If the pass wasn't supposed to contain one of their kinds, which is a bug.
     #[inline]
     pub(crate) fn record_ended(&mut self, completions: &[Completion]) {
+        if self.counts_entries {
+            return completions.iter().for_each(|completion| self.record_directory(completion));
+        }
         // For a single op, the count is known at compile time, which saves the multiplications.
         if let [completion] = completions {
             self.record_alike(completion, 1);
@@ -155,6 +167,26 @@ impl Recorder {
         }
         for alike in completions.chunk_by(are_alike) {
             self.record_alike(&alike[0], alike.len() as u64);
+        }
+    }
+
+    /// Records a directory: its entries count as ops, and its time counts once. If it could not be
+    /// listed, all the entries that it should have count as failed.
+    fn record_directory(&mut self, completion: &Completion) {
+        let is_warmup = completion.sent_ns < self.counts_ns;
+        let kind = self.kind_mut(completion.op.kind);
+        match completion.outcome {
+            Outcome::Done(entries) if is_warmup => kind.warm_done += u64::from(entries),
+            Outcome::Done(entries) => {
+                kind.done += u64::from(entries);
+                kind.service_time.record_n(completion.service_time_ns(), 1);
+                self.ops += u64::from(entries);
+            }
+            Outcome::Failed(error) => {
+                let missing = u64::from(completion.op.len_bytes).max(1);
+                kind.add_error(error, missing);
+                self.errors += missing;
+            }
         }
     }
 
@@ -227,6 +259,12 @@ impl Recorder {
     #[inline]
     pub const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Returns true if the entries of directories count as ops.
+    #[inline]
+    pub(crate) const fn counts_entries(&self) -> bool {
+        self.counts_entries
     }
 
     /// Returns the ops done and bytes transferred including the warm-up, without syncs.

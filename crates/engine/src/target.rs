@@ -169,7 +169,9 @@ pub struct TargetConfig {
 /// piece.
 fn largest_op(spec: &RunSpec) -> u32 {
     match spec.workload {
-        Workload::Metadata => u32::try_from(spec.file_size_bytes).unwrap_or(PREPARE_IO),
+        Workload::Metadata | Workload::Listing => {
+            u32::try_from(spec.file_size_bytes).unwrap_or(PREPARE_IO)
+        }
         _ => spec.io_size_bytes,
     }
 }

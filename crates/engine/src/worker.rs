@@ -436,7 +436,12 @@ impl Worker<'_> {
             self.stream.finish();
         }
         pipe.completions.clear();
-        self.progress.ops.store(self.recorder.ops(), Relaxed);
+        let mut ops = self.recorder.ops();
+        if self.recorder.counts_entries() {
+            // A large directory may take minutes, and is no stall.
+            ops += self.backend.entries_in_progress();
+        }
+        self.progress.ops.store(ops, Relaxed);
         self.progress.bytes.store(self.recorder.bytes(), Relaxed);
         result
     }

@@ -47,7 +47,11 @@ impl WorkingSetTracker {
     /// Allocates bits for everything that a worker can touch in a pass. Returns `None` if it
     /// doesn't touch files by number.
     pub fn new(spec: &RunSpec, pass: Pass, seed: u64) -> Option<Self> {
-        if matches!(pass, Pass::App | Pass::Mkdir | Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir)
+        if pass.lists()
+            || matches!(
+                pass,
+                Pass::App | Pass::Mkdir | Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir
+            )
         {
             return None;
         }

@@ -19,7 +19,7 @@ use model::{
     OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Workload,
 };
 use nfs_server::{Server, ServerConfig};
-use workload::{OpStream, pass_size};
+use workload::{OpStream, listed_directories, pass_size};
 
 struct CountingAllocator;
 
@@ -113,7 +113,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
     let mut total = 0;
     for &pass in spec.passes() {
         target.prepare(spec, pass).unwrap();
-        let ops = ops_of(spec, pass);
+        let ops = if pass.lists() { listed_directories(spec) } else { ops_of(spec, pass) };
         let OpenedBackend { backend, queue_depth, .. } = target.open(spec, pass, 0).unwrap();
         let mut watch = Watch { backend, left: ops };
         let shared = PassState::default();
@@ -294,7 +294,11 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     if backend == BackendKind::Nfs {
         ranges.passes.push(Pass::Clone);
     }
-    let mut all = vec![names, sweeps, pool, mix, rewrites];
+    let mut listing = small(Workload::Listing);
+    listing.file_size_bytes = 1;
+    listing.files = 1_000;
+    listing.passes = Workload::Listing.passes().to_vec();
+    let mut all = vec![names, sweeps, pool, mix, rewrites, listing];
     if !ranges.speaks_nfs() || ranges.nfs().version == NfsVersion::V4_2 {
         all.push(ranges);
     }

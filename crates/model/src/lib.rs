@@ -36,7 +36,9 @@ pub use results::campaign::{
 pub use results::client::{ClientRecord, ClientResult, ClientTimes};
 pub use results::held_ops::HeldOps;
 pub use results::histogram::Histogram;
-pub use results::scope::{OfferedLoad, ProgramUse, Scope, WarmedUp, WireBytes, WorkingSet};
+pub use results::scope::{
+    ListingCalls, ListingWork, OfferedLoad, ProgramUse, Scope, WarmedUp, WireBytes, WorkingSet,
+};
 pub use results::share::{HostResult, Share, Span, TimelinePoint};
 pub use results::telemetry::{BusyDevice, Metric, MetricKind, Telemetry};
 pub use results::{client, durability, histogram, telemetry};

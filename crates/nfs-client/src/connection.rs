@@ -349,8 +349,8 @@ impl Connection {
         self.link.session.reserve_copies(bytes);
     }
 
-    /// Reserves memory for replies that are not READs, with up to `bytes` bytes of data: READ_PLUS
-    /// then never allocates.
+    /// Reserves memory for replies that are not READs, with up to `bytes` bytes of data: then
+    /// READ_PLUS and READDIR never allocate.
     pub fn reserve_replies(&mut self, bytes: u32) {
         self.link.session.reserve_replies(bytes);
     }

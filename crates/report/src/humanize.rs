@@ -66,6 +66,19 @@ pub(crate) fn seconds(seconds: f64) -> String {
     Nanos((seconds * 1e9) as u64).to_string()
 }
 
+/// Formats a number in groups of three digits: `50,000`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Lists names in a sentence: `a`, `a and b`, `a, b and c`.
 pub(crate) fn listed(names: &[String]) -> String {
     match names {
@@ -110,6 +123,12 @@ pub fn utc_minute(unix_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_groups_of_digits() {
+        let numbers = [0, 999, 1_000, 50_000, 1_234_567];
+        assert_eq!(numbers.map(grouped), ["0", "999", "1,000", "50,000", "1,234,567"]);
+    }
 
     #[test]
     fn instants_are_those_of_date_u() {

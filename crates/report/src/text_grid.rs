@@ -16,7 +16,7 @@ pub(crate) const GAP: &str = "  ";
 const SIGNS: [char; 2] = ['▲', '▼'];
 
 /// Units that are kept on the same line as their number.
-const UNITS: [&str; 34] = [
+const UNITS: [&str; 37] = [
     "%",
     "B",
     "KiB",
@@ -31,6 +31,9 @@ const UNITS: [&str; 34] = [
     "op/s",
     "kop/s",
     "Mop/s",
+    "entries/s",
+    "kentries/s",
+    "Mentries/s",
     "op",
     "ops",
     "ns",

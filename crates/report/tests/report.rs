@@ -6,8 +6,8 @@ mod campaigns;
 
 use campaigns::{HOSTILE, bonnie, empty, failed, programs, quick, sweep, transports, wide};
 use model::{
-    Campaign, CaveatCode, ClientRecord, ClientResult, Completion, OfferedLoad, Op, OpKind, Outcome,
-    Pass, WireBytes, WorkingSet, Workload,
+    Campaign, CaveatCode, ClientRecord, ClientResult, Completion, ListingCalls, ListingWork,
+    OfferedLoad, Op, OpKind, Outcome, Pass, WireBytes, WorkingSet, Workload,
 };
 use report::{Format, NextStep, ReportDetail, Screen, render, render_screen};
 
@@ -162,7 +162,7 @@ fn the_csv_of_a_quick_campaign() {
 /// Returns a campaign of each kind, and a matrix of four factors.
 fn all_and_a_matrix() -> Vec<Campaign> {
     let mut campaigns = all();
-    campaigns.push(campaigns::many(200, model::Workload::Mixed, 3));
+    campaigns.push(campaigns::many(200, Workload::Mixed, 3));
     campaigns
 }
 
@@ -215,7 +215,7 @@ fn puts_answer_before_table() {
 
 #[test]
 fn shows_best_and_worst_of_many() {
-    let campaign = campaigns::many(200, model::Workload::Mixed, 3);
+    let campaign = campaigns::many(200, Workload::Mixed, 3);
     let screen = Screen::new(80, ReportDetail::Main);
     let text = render_screen(&campaign, screen);
     assert!(text.lines().count() < 60, "{text}");
@@ -611,6 +611,48 @@ fn shows_offered_beside_achieved_load() {
         (&mixed["offered_ops_per_s"], &mixed["kinds"][0]["kind"]),
         (&60_000.into(), &"read".into())
     );
+}
+
+#[test]
+fn describes_listings_in_words() {
+    let mut campaign = quick();
+    campaign.runs.truncate(1);
+    let run = &mut campaign.runs[0];
+    run.spec.workload = Workload::Listing;
+    run.spec.passes = vec![Pass::ListStat];
+    for trial in &mut run.trials {
+        trial.passes.truncate(1);
+        let pass = &mut trial.passes[0];
+        pass.pass = Pass::ListStat;
+        pass.window_ns = 600_000_000;
+        pass.kinds.truncate(1);
+        pass.kinds[0].kind = OpKind::ListStat;
+        (pass.kinds[0].issued, pass.kinds[0].done) = (50_000, 50_000);
+        let calls = |procedure: &str, count| ListingCalls { procedure: procedure.into(), count };
+        pass.scope.listing = Some(ListingWork {
+            directories: 3,
+            entries: 50_000,
+            calls: vec![calls("READDIR", 100), calls("LOOKUP", 25)],
+            reply_bytes: 8_000_000,
+            ..ListingWork::default()
+        });
+    }
+    let line = "lists, with attributes, 50,000 entries in 3 directories in 600 ms (83.3 kentries/s); \
+                125 round trips (100 READDIR, 25 LOOKUP), 400 entries each, 160 bytes per entry";
+    for format in [Format::Table, Format::Markdown, Format::Html] {
+        let report = render(&campaign, format);
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(report.contains(line), "{format:?}: {report}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    assert_eq!(json["figures"][0]["listing"]["calls"][1]["count"], 25);
+    // A client that answers from its cache makes no calls.
+    for pass in campaign.runs[0].trials.iter_mut().flat_map(|trial| &mut trial.passes) {
+        let listing = pass.scope.listing.as_mut().unwrap();
+        listing.calls.truncate(1);
+        listing.calls[0].count = 0;
+    }
+    assert!(render(&campaign, Format::Table).contains("no round trips"));
 }
 
 #[test]

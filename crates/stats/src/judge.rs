@@ -7,8 +7,8 @@
 //! merged; percentiles are never averaged.
 
 use model::{
-    CaveatCode, Discard, Evidence, Histogram, InterferenceRule, Pass, PassResult, ProgramUse, Run,
-    Severity, Trial, TrialState, Verdict, WorkingSet,
+    CaveatCode, Discard, Evidence, Histogram, InterferenceRule, ListingWork, Pass, PassResult,
+    ProgramUse, Run, Severity, Trial, TrialState, Verdict, WorkingSet,
 };
 
 use crate::criteria::{
@@ -80,6 +80,8 @@ pub struct Judged {
     pub wire: Option<WireUse>,
     /// The largest working set of any trial, if known.
     pub working_set: Option<WorkingSet>,
+    /// What a pass over whole directories listed in a typical trial.
+    pub listing: Option<ListingWork>,
     /// Resources used by a command: medians of its times, and the maximum memory of any trial.
     pub program: Option<ProgramUse>,
     /// Shares of each kind of op, if there are several.
@@ -273,6 +275,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         offered_per_s: parts::offered_per_s(&used),
         wire: parts::wire_use(&used),
         working_set: parts::working_set(&used),
+        listing: parts::listing(&used),
         program: parts::program_use(&used),
         kinds: parts::kind_shares(&used),
         clients: Fairness::from_passes(&used),

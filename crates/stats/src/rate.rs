@@ -15,6 +15,8 @@ pub enum Rate {
     Bytes(f64),
     /// Ops per second.
     Ops(f64),
+    /// Entries of directories per second.
+    Entries(f64),
     /// Commands per second, displayed as the wall time of one.
     Commands(f64),
 }
@@ -25,6 +27,7 @@ impl Rate {
         match pass {
             Pass::App => Self::Commands(per_s),
             _ if pass.is_byte_rate() => Self::Bytes(per_s),
+            _ if pass.lists() => Self::Entries(per_s),
             _ => Self::Ops(per_s),
         }
     }
@@ -45,7 +48,10 @@ impl Rate {
     /// Returns the number per second, in bytes, ops or commands.
     pub const fn per_s(self) -> f64 {
         match self {
-            Self::Bytes(per_s) | Self::Ops(per_s) | Self::Commands(per_s) => per_s,
+            Self::Bytes(per_s)
+            | Self::Ops(per_s)
+            | Self::Entries(per_s)
+            | Self::Commands(per_s) => per_s,
         }
     }
 }
@@ -59,6 +65,9 @@ impl fmt::Display for Rate {
             Self::Ops(o) if o >= 0.9995e6 => (o / 1e6, "Mop/s"),
             Self::Ops(o) if o >= 0.9995e3 => (o / 1e3, "kop/s"),
             Self::Ops(o) => (o, "op/s"),
+            Self::Entries(e) if e >= 0.9995e6 => (e / 1e6, "Mentries/s"),
+            Self::Entries(e) if e >= 0.9995e3 => (e / 1e3, "kentries/s"),
+            Self::Entries(e) => (e, "entries/s"),
             Self::Commands(c) if c > 0.0 => return Nanos((1e9 / c) as u64).fmt(f),
             Self::Commands(_) => return f.write_str("–"),
         };
@@ -80,6 +89,7 @@ mod tests {
         assert_eq!(shown(Rate::Ops(12_345.0)), "12.3 kop/s");
         assert_eq!(shown(Rate::Ops(9_100_000.0)), "9.10 Mop/s");
         assert_eq!(shown(Rate::Ops(999.9)), "1.00 kop/s");
+        assert_eq!(shown(Rate::for_pass(Pass::ListStat, 83_000.0)), "83.0 kentries/s");
         assert_eq!(shown(Rate::for_pass(Pass::App, 0.08)), "12.5 s");
         assert_eq!(shown(Rate::for_pass(Pass::App, 0.0)), "–");
         assert_eq!(Rate::interval(Pass::App, 0.4, 0.5), "2.00 s to 2.50 s");

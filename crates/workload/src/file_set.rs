@@ -22,6 +22,8 @@ pub struct FileSet {
 enum Sizes {
     /// All files have the same size.
     Equal(u64),
+    /// Those with an even number have this size, the others are empty.
+    Alternating(u64),
     /// Uniformly distributed between two sizes.
     Uniform { seed: u64, least: u32, most: u32 },
     /// The files of an op mix.
@@ -40,12 +42,20 @@ impl FileSet {
                 let seed = size_seed(seed);
                 Self { sizes: Sizes::Uniform { seed, least, most }, files: spec.files }
             }
+            Workload::Listing => {
+                Self { sizes: Sizes::Alternating(spec.file_size_bytes), files: spec.files }
+            }
             Workload::OpMix => {
                 let set = OpMixSet::new(spec);
                 Self { files: set.files(), sizes: Sizes::OpMix(Box::new(set)) }
             }
             _ => Self { sizes: Sizes::Equal(spec.file_size_bytes), files: spec.files },
         }
+    }
+
+    /// Returns true if the data of the files is never read, only their names and sizes.
+    pub const fn is_only_listed(&self) -> bool {
+        matches!(self.sizes, Sizes::Alternating(_))
     }
 
     /// Returns an upper bound for the numbers of files that exist beforehand.
@@ -61,6 +71,7 @@ impl FileSet {
         }
         match &self.sizes {
             Sizes::Equal(size) => Some(*size),
+            Sizes::Alternating(size) => Some(if file.is_multiple_of(2) { *size } else { 0 }),
             Sizes::Uniform { seed, least, most } => Some(uniform(*seed, file, *least, *most)),
             Sizes::OpMix(set) => set.size(file),
         }
@@ -87,6 +98,9 @@ impl FileSet {
     pub fn totals(&self) -> (u64, u64) {
         match &self.sizes {
             Sizes::Equal(size) => return (u64::from(self.files), u64::from(self.files) * size),
+            Sizes::Alternating(size) => {
+                return (u64::from(self.files), u64::from(self.files.div_ceil(2)) * size);
+            }
             Sizes::OpMix(set) => return set.totals(),
             Sizes::Uniform { .. } => {}
         }

@@ -45,7 +45,9 @@ impl Places {
     /// Returns the directories of a run.
     pub fn new(spec: &RunSpec) -> Self {
         match spec.workload {
-            Workload::Metadata => Self::trees(spec.tree, spec.workers.max(1)),
+            Workload::Metadata => Self::trees(spec.tree, spec.workers.max(1), true),
+            // The working directory also contains our mark, which is not to be counted.
+            Workload::Listing => Self::trees(spec.tree, spec.workers.max(1), false),
             Workload::Transactions => Self::flat(spec.transactions.directories, Rule::InTurn),
             Workload::OpMix => {
                 let per_place = spec.op_mix.files_per_directory.max(1);
@@ -68,15 +70,16 @@ impl Places {
         places
     }
 
-    /// Returns full trees: either one, whose root is the working directory, or one for each worker.
-    fn trees(tree: Tree, workers: u32) -> Self {
+    /// Returns full trees: either one, whose root may be the working directory, or one for each
+    /// worker.
+    fn trees(tree: Tree, workers: u32, in_root: bool) -> Self {
         let nodes = tree_nodes(tree.depth, tree.branching);
         let own = tree.sharing == Sharing::Own;
         let rule = if own { Rule::TreePerWorker { workers, nodes } } else { Rule::InTurn };
         let mut places = Self { rule, prefixes: Vec::new(), parents: Vec::new() };
         for _ in 0..if own { workers } else { 1 } {
             let root = places.count();
-            if own {
+            if own || !in_root {
                 places.add_below(None);
             } else {
                 places.add_root();
@@ -122,6 +125,14 @@ impl Places {
                 (number % workers) * nodes + (number / workers) % nodes
             }
             Rule::Filled { per_place } => (number / per_place) % self.count(),
+        }
+    }
+
+    /// Returns the number of trees, each of which has the same number of directories.
+    pub(crate) const fn trees_and_nodes(&self) -> (u32, u32) {
+        match self.rule {
+            Rule::TreePerWorker { workers, nodes } => (workers, nodes),
+            _ => (1, self.count()),
         }
     }
 

@@ -7,6 +7,7 @@
 //! allocates or fails.
 
 mod by_name;
+mod directories;
 mod mixed;
 mod size;
 mod sweep;
@@ -19,9 +20,11 @@ use crate::arrivals::{Arrivals, Batch};
 use crate::opmix::OpMixStream;
 use crate::transactions::{PoolRemains, PoolStream};
 use by_name::ByName;
+use directories::Directories;
 use mixed::Mixed;
 use sweep::{Scatter, Sweep};
 
+pub use directories::{has_find_text, listed_directories};
 pub use size::PassSize;
 pub use size::{mean_bytes, pass_size};
 
@@ -60,6 +63,7 @@ enum Family {
     Scatter(Scatter),
     Mixed(Mixed),
     ByName(ByName),
+    Directories(Directories),
     Pool(Box<PoolStream>),
     Remains(PoolRemains),
     OpMix(Box<OpMixStream>),
@@ -275,6 +279,7 @@ impl Family {
             Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),
             Pass::App => Self::Nothing,
             Pass::Punch | Pass::Seek => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
+            _ if pass.lists() => Self::Directories(Directories::new(spec, kind, worker)),
             _ if pass.moves_blocks() => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
             _ => Self::ByName(ByName::new(spec, pass, kind, worker, seed)),
         }
@@ -286,6 +291,7 @@ impl Family {
             Self::Mixed(mixed) => Some(mixed.next()),
             Self::Scatter(scatter) => scatter.next(),
             Self::ByName(names) => names.next(),
+            Self::Directories(directories) => directories.next(),
             Self::Pool(pool) => pool.next(),
             Self::Remains(remains) => remains.next(),
             Self::OpMix(mix) => Some(mix.next()),

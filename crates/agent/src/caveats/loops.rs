@@ -25,7 +25,7 @@ pub fn about_loops(
     let telemetry = telemetry?;
     // Name metadata is small, so only if none was read was it certainly served from the cache.
     let share_min = match result.pass {
-        Pass::Stat if result.ops() > 0 => 0.0,
+        pass if (pass == Pass::Stat || pass.lists()) && result.ops() > 0 => 0.0,
         _ if read_bytes(result) > 0 => STORAGE_SHARE_MIN,
         _ => return None,
     };

@@ -37,14 +37,15 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
     } else {
         "read_bytes of /proc/self/io"
     };
-    let (evidence, data) = if result.pass == Pass::Stat {
+    let (evidence, data) = if result.pass == Pass::Stat || result.pass.lists() {
         // Attributes have no size to compare, so only a pass that read nothing at all is suspect.
         if stored > 0 || result.ops() == 0 {
             return None;
         }
         let ops = result.ops();
+        let what = if result.pass.lists() { "entries" } else { "stats" };
         let evidence =
-            format!("nothing was read from storage ({source}) for {ops} stats on {file_system}");
+            format!("nothing was read from storage ({source}) for {ops} {what} on {file_system}");
         (evidence, Evidence::bytes(stored, 1, source))
     } else {
         let read = read_bytes(result);

@@ -68,6 +68,11 @@ impl Trial<'_> {
             let short = &tally.short_transfers;
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
         }
+        if let Some(listed) = &tally.listed {
+            let mount = self.mount.as_ref();
+            result.scope.listing =
+                Some(caveats::listing_work(spec, &result, listed, tally.calls.as_ref(), mount));
+        }
         self.add_journal(&mut result, &tally);
         let seen = PassObservations { sources: sources.as_ref(), processors: processors.as_ref() };
         self.caveat(&mut result, share, &ending, &tally, &seen);
@@ -168,6 +173,7 @@ impl Trial<'_> {
         caveats.extend(caveats::about_delegations(spec, result, mount));
         let lab = spec.lab.as_deref().filter(|lab| lab.mounts_own_export());
         caveats.extend(caveats::about_transport(result, mount, lab));
+        caveats.extend(caveats::about_listing(result, mount));
         caveats.extend(caveats::about_segments(spec, result, mount, &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory::host_bytes();

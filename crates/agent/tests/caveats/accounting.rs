@@ -69,6 +69,11 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
         verify: true,
         ..small.clone()
     };
+    let mut listing = RunSpec { workload: Workload::Listing, files: 700, ..small.clone() };
+    listing.file_size_bytes = 7;
+    listing.passes = Workload::Listing.passes().to_vec();
+    listing.tree.depth = 1;
+    listing.tree.branching = 5;
     vec![
         ranges,
         RunSpec { passes: sweeps.to_vec(), ..small.clone() },
@@ -77,6 +82,7 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
         tree,
         pool,
         mix,
+        listing,
     ]
 }
 

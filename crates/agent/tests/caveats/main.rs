@@ -12,6 +12,7 @@ mod causes;
 mod delegations;
 mod direct;
 mod figures;
+mod listing;
 mod localio;
 mod loops;
 mod memory;

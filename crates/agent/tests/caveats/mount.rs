@@ -1,15 +1,15 @@
 //! Caveats about mounts of the kernel's NFS client, raised by its counters.
 
 use agent::caveats::{
-    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
-    find_server, sending_limits,
+    IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_listing, about_mount, about_segments,
+    about_server_cache, find_server, sending_limits,
 };
 use engine::backend::TcpCounters;
 use lab::mounts::Mount;
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Histogram, KindResult, Metric, MetricKind, NfsTarget, OpKind, Pass, PassResult,
-    Proto, RunSpec, Target, Telemetry, Workload,
+    BackendKind, Histogram, KindResult, ListingWork, Metric, MetricKind, NfsTarget, OpKind, Pass,
+    PassResult, Proto, RunSpec, Scope, Target, Telemetry, Workload,
 };
 
 /// Counters of the mount, with their increases.
@@ -92,6 +92,40 @@ fn reports_reads_missing_on_wire() {
     let codes_of_xattr = |counters| codes(Pass::GetXattr, done(OpKind::GetXattr, 0), counters);
     assert_eq!(codes_of_xattr(&[("GETXATTR.ops", 1)]), [""; 0]);
     assert_eq!(codes_of_xattr(&[("GETATTR.ops", 1)]), ["cached"]);
+}
+
+/// Returns the codes about a pass that listed 2 directories with 1,000 entries.
+fn codes_of_listing(file_system: &str, pass: Pass, counters: &[(&str, u64)]) -> Vec<&'static str> {
+    let listing = ListingWork { directories: 2, entries: 1_000, ..ListingWork::default() };
+    let result = PassResult {
+        pass,
+        kinds: vec![done(OpKind::List, 0)],
+        telemetry: vec![telemetry(counters)],
+        scope: Scope { listing: Some(listing), ..Scope::default() },
+        ..crate::figures::result()
+    };
+    let mount = Mount { file_system: file_system.to_owned(), ..nfs_mount() };
+    assert!(about_mount(&result, Some(&mount), None).is_empty());
+    about_listing(&result, Some(&mount)).iter().map(|caveat| caveat.code.code()).collect()
+}
+
+#[test]
+fn reports_listings_from_cache() {
+    for version in ["nfs", "nfs4"] {
+        let codes = |pass, counters: &[(&str, u64)]| codes_of_listing(version, pass, counters);
+        for pass in [Pass::List, Pass::ListStat, Pass::Find] {
+            assert_eq!(codes(pass, &[("GETATTR.ops", 2)]), ["cached"], "{pass}");
+            assert_eq!(codes(pass, &[("READDIR.ops", 1)]), ["cached"], "one directory of two");
+            let named = [("READDIR.ops", 2), ("GETATTR.ops", 900)];
+            assert_eq!(codes(pass, &named), [""; 0], "{pass}");
+            assert_eq!(codes(pass, &[("READDIRPLUS.ops", 2)]), [""; 0], "{pass}");
+        }
+    }
+    // Without READDIRPLUS, version 3 needs a call for the attributes of each file.
+    let named = [("READDIR.ops", 20), ("LOOKUP.ops", 899)];
+    assert_eq!(codes_of_listing("nfs", Pass::ListStat, &named), ["cached"]);
+    assert_eq!(codes_of_listing("nfs", Pass::List, &named), [""; 0]);
+    assert_eq!(codes_of_listing("nfs4", Pass::ListStat, &named), [""; 0]);
 }
 
 #[test]

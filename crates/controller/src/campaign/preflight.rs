@@ -101,7 +101,7 @@ fn distinct_local_uses(plan: &Plan) -> Vec<&RunSpec> {
 }
 
 fn moves_data(workload: Workload) -> bool {
-    workload != Workload::Metadata
+    !matches!(workload, Workload::Metadata | Workload::Listing)
 }
 
 /// Returns true if both runs use the same target in the same way.

@@ -52,7 +52,7 @@ impl Nfs {
         let timeout_ns = set.timeout_ns;
         let depth = depth_on(&connection, set.queue_depth);
         let opens = if set.own == 0 { Opens::OfAnother } else { Opens::Own };
-        let transfers = Transfers::new(depth, connection.free_slots(), opens);
+        let transfers = Transfers::new(depth, connection.free_slots(), opens).with_listings(&set);
         let mut common = WorkerState::new(set);
         common.wire_before = wire_bytes(&connection);
         let scratch = Scratch::new();
@@ -138,6 +138,10 @@ impl Backend for Nfs {
         connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
     }
 
+    fn entries_in_progress(&self) -> u64 {
+        self.transfers.entries_in_progress()
+    }
+
     fn tally(&self) -> BackendCounts {
         tally_of(std::iter::once(&self.connection), &self.common)
     }
@@ -191,6 +195,7 @@ fn tally_of<'a>(
         calls: Some(common.calls.get()),
         syncs_without_commit: common.syncs_without_commit,
         delegated_opens: common.delegated_opens,
+        listed: common.set.lists.map(|_| common.listed),
         mismatches: common.mismatches,
         bad_reply: common.bad_reply,
         tcp,

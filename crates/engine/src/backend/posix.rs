@@ -6,6 +6,7 @@
 
 mod by_name;
 mod data;
+pub mod listing;
 pub(super) mod names;
 pub(super) mod ranges;
 mod xattrs;

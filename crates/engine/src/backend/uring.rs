@@ -89,6 +89,9 @@ const fn is_call(kind: OpKind) -> bool {
             | OpKind::Copy
             | OpKind::Clone
             | OpKind::Seek
+            | OpKind::List
+            | OpKind::ListStat
+            | OpKind::Find
             | OpKind::Execute
     )
 }

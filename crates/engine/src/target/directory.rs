@@ -363,12 +363,17 @@ fn check_target(target: &Path) -> Result<(), TargetError> {
     }
 }
 
+/// Largest block that a small file is assumed to occupy, in bytes.
+const BLOCK_BYTES_MAX: u64 = 64 << 10;
+
 /// Checks that a target has enough space for its share of the files.
 fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), TargetError> {
     // If the file system doesn't report its space, assume that there is enough.
     let Ok(found) = rustix::fs::statvfs(target) else { return Ok(()) };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
-    let whole_blocks = spec.file_size_bytes.next_multiple_of(found.f_frsize.max(1));
+    // NFS clients report their transfer size instead of the block size, so don't trust large ones.
+    let block = found.f_frsize.clamp(1, BLOCK_BYTES_MAX);
+    let whole_blocks = spec.file_size_bytes.next_multiple_of(block);
     let files = u64::from(spec.files).div_ceil(targets as u64);
     // Clones share their space with the original.
     let has_twins = spec.passes().iter().any(|pass| pass.fills_twins());

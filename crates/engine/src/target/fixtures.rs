@@ -150,7 +150,8 @@ pub(super) fn pieces_to_write(
 /// Returns what a pass needs if no other pass went before it.
 fn needs(pass: Pass, set: &FileSet) -> Fixtures {
     let names_files = matches!(pass, Pass::Stat | Pass::Rename | Pass::Remove | Pass::ReadFiles)
-        || pass.needs_xattrs();
+        || pass.needs_xattrs()
+        || pass.lists();
     let opens_files = matches!(pass.opens(), Opens::ToRead | Opens::Both | Opens::Twins);
     let names_directories = matches!(pass, Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir);
     let is_mix = pass == Pass::OpMix;

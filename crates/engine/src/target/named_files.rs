@@ -31,6 +31,7 @@ use super::directory::sync_flags;
 use super::mount_options::mount_options;
 use super::nfs::stable_how;
 use crate::backend::files::{Files, Handles};
+use crate::backend::find::FindRule;
 use crate::backend::nfs::{Nfs, NfsFiles, PlusListing};
 use crate::backend::posix::Posix;
 use crate::backend::sparse::SparseLayout;
@@ -399,6 +400,9 @@ impl NfsDirectory {
             place_files: Arc::new([self.directory]),
             links: Arc::default(),
             plus_listing: PlusListing::Readdirplus,
+            lists: None,
+            listing_bytes: 0,
+            find: FindRule::default(),
             // The file of each op takes its place.
             files: vec![self.directory],
             twins: Vec::new(),

@@ -2,5 +2,6 @@
 
 mod backend_fixture;
 mod kinds;
+mod listing;
 mod options;
 mod ranges;

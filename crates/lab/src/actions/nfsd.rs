@@ -264,7 +264,14 @@ mod tests {
     }
 
     fn plain() -> Nfsd {
-        Nfsd { threads: 0, threads_min: 0, versions: vec![], udp: false, transfer_max_bytes: 0 }
+        Nfsd {
+            threads: 0,
+            threads_min: 0,
+            versions: Vec::new(),
+            udp: false,
+            rdma: false,
+            transfer_max_bytes: 0,
+        }
     }
 
     fn shown(threads: u32, versions: &[NfsVersion], udp: bool, max: u32) -> Vec<String> {
@@ -353,6 +360,7 @@ mod tests {
     fn adds_rdma_listener_by_restart() {
         let nfsd = |rdma| Nfsd {
             threads: 4,
+            threads_min: 0,
             versions: Vec::new(),
             udp: false,
             rdma,

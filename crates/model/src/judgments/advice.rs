@@ -68,15 +68,14 @@ impl CaveatCode {
                 with(Setting::Duration, "--duration 30s"),
                 with(Setting::FileSize, "--file-size 1GiB"),
                 with(Setting::SmallFiles, "--small-files 100000"),
+                with(Setting::Entries, "--entries 1000000"),
             ],
             Self::NotSteady => vec![with(Setting::Duration, "--warmup 10s --duration 60s")],
             Self::Unsynchronised | Self::MixShares => {
                 vec![with(Setting::Duration, "--duration 60s")]
             }
             // Attributes cannot bypass the cache.
-            Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr) => {
-                Vec::new()
-            }
+            Self::Cached if needs_no_data(pass) => Vec::new(),
             Self::Cached => vec![with(Setting::Direct, "--direct")],
             Self::Localio => vec![with(Setting::Localio, "--localio false")],
             Self::Delegated => {
@@ -94,9 +93,7 @@ impl CaveatCode {
     /// Returns the pieces of advice, or nothing if the general advice applies to every run.
     fn hints(self, pass: Pass) -> Vec<Hint> {
         match self {
-            Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr) => {
-                vec![hint("a remount between the passes")]
-            }
+            Self::Cached if needs_no_data(pass) => vec![hint("a remount between the passes")],
             Self::Cached => vec![
                 with(Setting::Direct, "--direct true"),
                 with(Setting::FileSize, "files larger than memory (--file-size)"),
@@ -123,6 +120,7 @@ impl CaveatCode {
                 with(Setting::FileSize, "larger files (--file-size)"),
                 with(Setting::Files, "more --files"),
                 with(Setting::SmallFiles, "more --small-files"),
+                with(Setting::Entries, "more --entries"),
                 hint("more work in each pass"),
             ],
             Self::MixedTrials => vec![
@@ -150,6 +148,11 @@ impl CaveatCode {
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns true if a pass reads names or attributes, which cannot bypass a cache.
+const fn needs_no_data(pass: Pass) -> bool {
+    pass.lists() || matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr)
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub struct Scope {
     pub offered: Option<OfferedLoad>,
     /// The actual working set; `None` if no file was accessed by number.
     pub working_set: Option<WorkingSet>,
+    /// What a pass over whole directories listed.
+    pub listing: Option<ListingWork>,
     /// Work before the measurement, by kind. It is in no result but visible at the target.
     pub warmup: Vec<WarmedUp>,
     /// Resources used by a timed user-defined command.
@@ -118,6 +120,56 @@ pub struct WorkingSet {
     pub bytes: u64,
     /// The granularity of distinct bytes, in bytes; 0 if every byte was touched at most once.
     pub unit_bytes: u64,
+}
+
+/// What a pass over whole directories listed, and what that took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ListingWork {
+    /// Directories that were listed completely.
+    pub directories: u64,
+    /// Their entries, which are also the ops of the pass.
+    pub entries: u64,
+    /// Files that a find has found.
+    pub matches: u64,
+    /// Round trips to an NFS server: its calls that return names or attributes, with their numbers.
+    /// Empty if they are not known.
+    pub calls: Vec<ListingCalls>,
+    /// Bytes of the replies to these calls.
+    pub reply_bytes: u64,
+}
+
+/// The number of calls of one procedure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ListingCalls {
+    /// Name of the procedure or operation.
+    pub procedure: String,
+    /// Number of calls.
+    pub count: u64,
+}
+
+impl ListingWork {
+    /// Returns the number of round trips, or `None` if it isn't known.
+    pub fn round_trips(&self) -> Option<u64> {
+        if self.calls.is_empty() {
+            return None;
+        }
+        Some(self.calls.iter().map(|calls| calls.count).sum())
+    }
+
+    /// Adds what another host listed.
+    pub fn add(&mut self, other: &Self) {
+        self.directories = self.directories.saturating_add(other.directories);
+        self.entries = self.entries.saturating_add(other.entries);
+        self.matches = self.matches.saturating_add(other.matches);
+        self.reply_bytes = self.reply_bytes.saturating_add(other.reply_bytes);
+        for calls in &other.calls {
+            match self.calls.iter_mut().find(|known| known.procedure == calls.procedure) {
+                Some(known) => known.count = known.count.saturating_add(calls.count),
+                None => self.calls.push(calls.clone()),
+            }
+        }
+    }
 }
 
 /// The resources used by a command and its awaited children.

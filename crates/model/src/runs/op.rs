@@ -68,6 +68,14 @@ words! {
         Seek = "seek",
         /// Like `Read`, of a sparse file, whose holes a server needn't send: READ_PLUS.
         ReadPlus = "read_plus",
+        /// Lists a whole directory, the one with number `file`. Like the next two, it counts as one
+        /// op for each entry, and `len_bytes` is the number of entries that it must find.
+        List = "list",
+        /// Lists a whole directory with the attributes of each entry.
+        ListStat = "list_stat",
+        /// Lists a whole directory and looks for files by name, size and time. `offset_bytes` is
+        /// the number of files that it must find.
+        Find = "find",
         /// Does nothing on the server.
         Null = "null",
         /// Reads the attributes of an open file.
@@ -126,6 +134,11 @@ impl OpKind {
         matches!(self, Self::Write | Self::PutChars | Self::Update | Self::Append | Self::Create)
     }
 
+    /// Returns true if the kind lists a whole directory and counts as one op for each entry.
+    pub const fn counts_entries(self) -> bool {
+        matches!(self, Self::List | Self::ListStat | Self::Find)
+    }
+
     /// Returns true if the kind changes the file system or may do so; a command counts as well.
     pub const fn changes(self) -> bool {
         !matches!(
@@ -138,6 +151,9 @@ impl OpKind {
                 | Self::GetXattr
                 | Self::Seek
                 | Self::ReadPlus
+                | Self::List
+                | Self::ListStat
+                | Self::Find
                 | Self::Null
                 | Self::Getattr
                 | Self::Lookup
@@ -364,7 +380,7 @@ const NFS4_ERRORS: [&str; 88] = [
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The op succeeded and transferred this many bytes.
+    /// The op succeeded and transferred this many bytes, or listed this many entries.
     Done(u32),
     /// The op failed.
     Failed(OpError),

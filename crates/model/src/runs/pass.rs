@@ -70,6 +70,12 @@ words! {
         Seek = "seek",
         /// Sequential read of sparse files, of which only the data needs to be transferred.
         ReadPlus = "read_plus",
+        /// The names in every directory.
+        List = "list",
+        /// The names in every directory and the attributes of each, as `ls -l` shows them.
+        ListStat = "list_stat",
+        /// A search of the whole tree by name, size and time.
+        Find = "find",
         /// Transactions on a pool of files.
         Transactions = "transactions",
         /// All kinds of calls in the given proportions.
@@ -187,6 +193,9 @@ impl Pass {
             Self::Punch => over_some(Opens::Both, &[Op::Punch, Op::Sync]),
             Self::Seek => over_some(Opens::ToRead, &[Op::Seek]),
             Self::ReadPlus => over_blocks(Opens::ToRead, &[Op::ReadPlus]),
+            Self::List => by_name(&[Op::List]),
+            Self::ListStat => by_name(&[Op::ListStat]),
+            Self::Find => by_name(&[Op::Find]),
             Self::Transactions => by_name(&[Op::Create, Op::Remove, Op::ReadFile, Op::Append]),
             Self::App => by_name(&[Op::Execute]),
         }
@@ -229,6 +238,11 @@ impl Pass {
     /// Returns true if the pass needs extended attributes, which not every target supports.
     pub const fn needs_xattrs(self) -> bool {
         matches!(self, Self::SetXattr | Self::GetXattr)
+    }
+
+    /// Returns true if the pass lists whole directories and counts their entries.
+    pub const fn lists(self) -> bool {
+        self.kinds()[0].counts_entries()
     }
 
     /// Returns true if the pass processes every block of every file once.

@@ -19,6 +19,8 @@ words! {
         Mixed = "mixed",
         /// Create, stat, read, rename and remove many files and directories.
         Metadata = "metadata",
+        /// Lists and searches large directories.
+        Listing = "listing",
         /// The passes of bonnie over one large file.
         Bonnie = "bonnie",
         /// The pool of small files of a mail or news server, as in `PostMark`.
@@ -122,6 +124,8 @@ const BONNIE_IO_SIZE: u64 = 8 << 10;
 const BONNIE_PASSES: &[Pass] =
     &[Pass::CharWrite, Pass::Write, Pass::Update, Pass::CharRead, Pass::Read, Pass::Seeks];
 
+const LISTING_PASSES: &[Pass] = &[Pass::List, Pass::ListStat, Pass::Find];
+
 const BLOCK_PASSES: &[Pass] = &[
     Pass::Write,
     Pass::Rewrite,
@@ -199,6 +203,15 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
             Pass::SetXattr,
             Pass::GetXattr,
         ],
+        settings: &[G::Engine, G::Workers, G::Passes],
+        is_about_names: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Listing,
+        description: "Lists and searches large directories: readdir, `ls -l`, find",
+        passes: LISTING_PASSES,
+        passes_allowed: LISTING_PASSES,
         settings: &[G::Engine, G::Workers, G::Passes],
         is_about_names: true,
         ..USUAL

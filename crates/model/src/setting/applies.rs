@@ -7,6 +7,7 @@ use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::spec::RunSpec;
 use crate::runs::work::{Fill, Sharing};
+use crate::runs::workload::Workload;
 use crate::systems::lab::{DataPath, FileSystem, Host, LabSpec, Raid, ServerKind};
 use crate::targets::nfs::{NfsVersion, Proto};
 use crate::targets::target::{Ability, BackendKind};
@@ -75,6 +76,16 @@ pub(super) fn shares_a_directory(run: &RunSpec) -> bool {
 
 pub(super) fn has_rate(run: &RunSpec) -> bool {
     run.load.rate_per_s > 0
+}
+
+/// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards.
+pub(super) fn has_single_ops(run: &RunSpec) -> bool {
+    run.workload != Workload::Listing
+}
+
+/// Our own client, rather than a mount of the kernel's.
+pub(super) fn speaks_nfs(run: &RunSpec) -> bool {
+    run.target.nfs().is_some()
 }
 
 pub(super) fn is_closed_loop(run: &RunSpec) -> bool {

@@ -272,9 +272,9 @@ settings! {
     /// report the slowest, the fastest and the fairness. Only for nfs.
     PerClient => flag("per_client", nfs!(per_client));
     /// Offered load in ops per second over all workers: an open loop, in which response times count
-    /// from the scheduled start of an op. 0 is a closed loop.
+    /// from the scheduled start of an op. 0 is a closed loop. Not for listing.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
-        .range(0, 100_000_000, "scheduled starts are whole nanoseconds");
+        .range(0, 100_000_000, "scheduled starts are whole nanoseconds").when(has_single_ops);
     /// Distribution of the scheduled starts. Only with a rate.
     Arrivals => word("arrivals", run!(load.arrivals), Arrivals::NAMES).family(Family::Load)
         .when(has_rate);
@@ -311,21 +311,29 @@ settings! {
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule("5000; transactions: 500").only(&[W::Metadata, W::Transactions])
         .always_shown();
-    /// Bytes written to each small file when it is created, in one op; 0 creates empty files. Only
-    /// for metadata.
+    /// Number of files to list, over all directories of the tree. Only for listing.
+    Entries => count("entries", run!(files)).family(Family::Names).unit("files")
+        .range(1, 10_000_000, "the files of a trial are created one by one before it")
+        .default(Number(50_000)).only(&[W::Listing]).always_shown();
+    /// Bytes written to each small file when it is created, in one op; 0 creates empty files. In
+    /// listing, every second file is empty, and find looks for the others. Only for metadata and
+    /// listing.
     SmallFileSize => size("small_file_size", run!(file_size_bytes)).family(Family::Names)
-        .range(0, MIB, "each small file is written in one op").default(Number(4 * KIB))
-        .only(&[W::Metadata]).always_shown();
-    /// Give each worker its own directory tree, or let all work in one. Only for metadata.
+        .range(0, MIB, "each small file is written in one op")
+        .default_rule("4KiB; listing: 1B").only(&[W::Metadata, W::Listing]).always_shown();
+    /// Give each worker its own directory tree, or let all work in one. Only for metadata and
+    /// listing.
     TreeSharing => word("tree_sharing", run!(tree.sharing), Sharing::NAMES).family(Family::Names)
-        .only(&[W::Metadata]);
-    /// Levels of directories below the first; 0 is a single flat directory. Only for metadata.
+        .only(&[W::Metadata, W::Listing]);
+    /// Levels of directories below the first; 0 is a single flat directory. Only for metadata and
+    /// listing.
     Depth => count("depth", run!(tree.depth)).family(Family::Names).unit("levels")
-        .range(0, 64, "a path has at most 4096 bytes").only(&[W::Metadata]);
-    /// Subdirectories of each directory that isn't a leaf. Only for metadata with a depth.
+        .range(0, 64, "a path has at most 4096 bytes").only(&[W::Metadata, W::Listing]);
+    /// Subdirectories of each directory that isn't a leaf. Only for metadata and listing with a
+    /// depth.
     Branching => count("branching", run!(tree.branching)).family(Family::Names)
         .unit("directories").range(1, 10_000, "each level multiplies the directories")
-        .only(&[W::Metadata]).when(has_subdirectories);
+        .only(&[W::Metadata, W::Listing]).when(has_subdirectories);
     /// Number of transactions over all workers. Only for transactions.
     Transactions => count("transactions", run!(transactions.count)).family(Family::Names)
         .unit("transactions").range(1, 1_000_000_000, "a trial is a sample, not a soak")
@@ -440,6 +448,10 @@ settings! {
     /// Only for NFS mounts that a plan makes, with v4.1 and later.
     DirectoryDelegations => flag("directory_delegations", lab!(mounting.directory_delegations))
         .open("unchanged").when(mounts_sessions);
+    /// List names and attributes in one call (READDIRPLUS, or READDIR with attributes since v4), or
+    /// look up each name after a READDIR. Only for nfs and listing.
+    Readdirplus => flag("readdirplus", nfs!(readdirplus)).default(Flag(true)).only(&[W::Listing])
+        .when(speaks_nfs).always_shown();
     /// Memory of the server: larger files can't be served entirely from it. 0 is unknown.
     ServerMemorySize => size("server_memory_size", run!(server_memory_bytes)).family(Family::Data)
         .range(0, 1 << 50, "no server has that much");
@@ -458,9 +470,10 @@ settings! {
         .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .default(Number(1_000))
         .only(&[W::Mixed, W::OpMix]);
-    /// Time to work before measuring begins. Not for external tools.
+    /// Time to work before measuring begins. Not for external tools, nor for listing.
     Warmup => time("warmup", run!(load.warmup_ms)).family(Family::Load)
-        .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day");
+        .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
+        .when(has_single_ops);
     /// Time over which the offered load rises evenly before measuring begins. Only with a rate.
     Ramp => time("ramp", run!(load.ramp_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day").when(has_rate);
@@ -468,19 +481,19 @@ settings! {
     ThinkTime => fine_time("think_time", run!(load.think_time_ns)).family(Family::Load)
         .range(0, 60_000_000_000, "a worker that pauses longer measures nothing")
         .when(is_closed_loop);
-    /// Maximum bytes per second over all workers; 0 is no limit.
+    /// Maximum bytes per second over all workers; 0 is no limit. Not for listing.
     Bandwidth => size("bandwidth", run!(load.bytes_per_s)).family(Family::Load).unit("bytes/s")
-        .range(0, TIB, "no link is that fast");
+        .range(0, TIB, "no link is that fast").when(has_single_ops);
     /// Time limit of a pass over files; 0 is no limit. Mixed and op_mix have duration instead.
     TimeMax => time("time_max", run!(load.time_max_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .only(&[W::Stream, W::Metadata, W::Bonnie, W::Transactions, W::Checkpoint, W::ModelLoad]);
-    /// Maximum number of ops in a pass over all workers; 0 is no limit.
+    /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing.
     Ops => count("ops", run!(load.ops_max)).family(Family::Load).unit("ops")
-        .range(0, 1_000_000_000, "a trial is a sample, not a soak");
-    /// Maximum number of bytes in a pass over all workers; 0 is no limit.
+        .range(0, 1_000_000_000, "a trial is a sample, not a soak").when(has_single_ops);
+    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing.
     Bytes => size("bytes", run!(load.bytes_max)).family(Family::Load)
-        .range(0, 1 << 50, "a trial is a sample, not a soak");
+        .range(0, 1 << 50, "a trial is a sample, not a soak").when(has_single_ops);
     /// Length of the intervals in a pass's time series. Not for external tools.
     Interval => time("interval", run!(sampling.interval_ms)).family(Family::Load)
         .range(100, 60_000, "longer intervals hide changes");

@@ -174,6 +174,8 @@ pub struct NfsSettings {
     pub client_uids: u32,
     /// Record ops, bytes and times of each client separately.
     pub per_client: bool,
+    /// List names and attributes in one call, if the version and the server can.
+    pub readdirplus: bool,
 }
 
 impl Default for NfsSettings {
@@ -194,6 +196,7 @@ impl Default for NfsSettings {
             stable: Stable::Unstable,
             client_uids: 1,
             per_client: false,
+            readdirplus: true,
         }
     }
 }

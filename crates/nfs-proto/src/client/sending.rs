@@ -18,7 +18,7 @@ impl Session {
     }
 
     /// Reserves memory for replies that are not READs, with up to `bytes` bytes of data, so that
-    /// receiving READ_PLUS never allocates.
+    /// receiving READ_PLUS or READDIR never allocates.
     pub fn reserve_replies(&mut self, bytes: u32) {
         self.receiver.reserve_head(bytes as usize);
     }

@@ -201,7 +201,9 @@ fn check_neighbour(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), P
 
 /// The settings for the number and the size of a run's files.
 fn file_settings(workload: Workload) -> [Setting; 2] {
-    if workload.row().is_about_names {
+    if workload == Workload::Listing {
+        [Setting::Entries, Setting::SmallFileSize]
+    } else if workload.row().is_about_names {
         [Setting::SmallFiles, Setting::SmallFileSize]
     } else {
         [Setting::Files, Setting::FileSize]

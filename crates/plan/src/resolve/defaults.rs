@@ -34,6 +34,9 @@ pub(crate) const SERVER_THREADS: u32 = 1;
 /// Lasts half a second on a server that does ten thousand ops per second.
 pub(crate) const SMALL_FILES: u64 = 5_000;
 
+/// A page, like most small files.
+const SMALL_FILE_BYTES: u64 = 4 << 10;
+
 /// Ops per second of an op mix: any server can sustain them, and the file set is 1 GB.
 pub(crate) const MIX_RATE: u64 = 100;
 
@@ -126,6 +129,9 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         }
         // At least one file per worker, so that none is idle.
         Setting::SmallFiles => Value::Number(SMALL_FILES.max(run.all_workers().into())),
+        // A size that find can distinguish from that of an empty file.
+        Setting::SmallFileSize if run.workload == Workload::Listing => Value::Number(1),
+        Setting::SmallFileSize => Value::Number(SMALL_FILE_BYTES),
         Setting::IoSize => io_size(run),
         // A transaction depends on the previous ones, so each worker has only one in flight.
         Setting::QueueDepth if run.workload == Workload::Transactions => Value::Number(1),

@@ -23,6 +23,9 @@ pub(crate) const RANDOM_OPS_PER_S: u64 = 10_000;
 /// Assumed creates, stats or removes per second, all workers together.
 pub(crate) const METADATA_OPS_PER_S: u64 = 5_000;
 
+/// Number of names that a call typically returns.
+const ENTRIES_PER_CALL: u64 = 100;
+
 pub(super) const NS_PER_MS: u64 = 1_000_000;
 
 /// Assumed time per trial for connecting, dropping caches and cleaning up.
@@ -318,6 +321,9 @@ pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEs
         _ => 0,
     };
     let mut duration_ms = per_second_ms(bytes_written, rates.bytes_per_s);
+    if run.workload == Workload::Listing {
+        duration_ms = per_second_ms(run.files.into(), rates.metadata_ops_per_s);
+    }
     if run.workload == Workload::OpMix {
         // Files, directories and links that the mix uses up are created in advance even for a small
         // set.
@@ -338,6 +344,10 @@ pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEsti
         None if run.load.rate_per_s > 0 => per_second_ms(ops, run.load.rate_per_s),
         None if pass.is_byte_rate() => {
             per_second_ms(written.saturating_add(read), rates.bytes_per_s)
+        }
+        // A call returns the names of many files. Attributes may take a call for each.
+        None if pass.lists() && pass != Pass::ListStat => {
+            per_second_ms(ops.div_ceil(ENTRIES_PER_CALL), rates.metadata_ops_per_s)
         }
         None if pass == Pass::Seeks => per_second_ms(ops, rates.random_ops_per_s),
         None => {
@@ -449,6 +459,19 @@ mod tests {
         names.load.time_max_ms = 1_000;
         let names = estimate_pass(&names, Pass::Stat, &rates);
         assert_eq!((names.ops > 0, names.bytes_written, names.bytes_read), (true, 0, 0));
+    }
+
+    #[test]
+    fn lists_many_entries_per_call() {
+        let mut run = RunBuilder::new(Workload::Listing).on_directory(Path::new("/srv")).build();
+        run.files = 100_000;
+        let rates = Rates { metadata_ops_per_s: 1_000, ..Rates::default() };
+        assert_eq!(estimate_files(&run, Pass::List, &rates).duration_ms, 100_000);
+        let passes = [Pass::List, Pass::ListStat, Pass::Find];
+        let estimates = passes.map(|pass| estimate_pass(&run, pass, &rates));
+        assert_eq!(estimates.map(|estimate| estimate.duration_ms), [1_000, 100_000, 1_000]);
+        assert!(estimates.iter().all(|estimate| estimate.ops == 100_000));
+        assert!(estimates.iter().all(|estimate| estimate.bytes_read == 0));
     }
 
     #[test]

@@ -64,12 +64,17 @@ pub(crate) fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
 pub(crate) enum RateUnit {
     Bytes,
     Ops,
+    Entries,
 }
 
 impl RateUnit {
     /// Returns the unit of the pass's rate.
     pub(crate) const fn from_pass(pass: Pass) -> Self {
-        if pass.is_byte_rate() { Self::Bytes } else { Self::Ops }
+        match pass {
+            _ if pass.is_byte_rate() => Self::Bytes,
+            _ if pass.lists() => Self::Entries,
+            _ => Self::Ops,
+        }
     }
 }
 
@@ -90,6 +95,9 @@ impl RateAxis {
             (RateUnit::Ops, max) if max < 1e3 => (1.0, "op/s"),
             (RateUnit::Ops, max) if max < 1e6 => (1e3, "kop/s"),
             (RateUnit::Ops, _) => (1e6, "Mop/s"),
+            (RateUnit::Entries, max) if max < 1e3 => (1.0, "entries/s"),
+            (RateUnit::Entries, max) if max < 1e6 => (1e3, "kentries/s"),
+            (RateUnit::Entries, _) => (1e6, "Mentries/s"),
         };
         // Rates start at 0, so that the length of a bar is the rate and ratios are visible. The 2 %
         // leave room for the mark of the largest value.

@@ -117,7 +117,7 @@ fn pair_part(pair: &RowPair) -> PairPart<'_> {
         name: &pair.name,
         rate_unit: match Rate::for_pass(rate.pass, before) {
             Rate::Bytes(_) => "bytes_per_s",
-            Rate::Ops(_) | Rate::Commands(_) => "ops_per_s",
+            Rate::Ops(_) | Rate::Entries(_) | Rate::Commands(_) => "ops_per_s",
         },
         rate_before: before,
         rate_after: after,

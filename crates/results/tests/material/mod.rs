@@ -111,6 +111,15 @@ pub fn scope() -> Scope {
             carried_over_ops: 7,
         }),
         working_set: Some(WorkingSet { files: 3, bytes: 12_288, unit_bytes: 4096 }),
+        listing: Some(ListingWork {
+            directories: 2,
+            entries: 30,
+            matches: 3,
+            calls: vec![ListingCalls { procedure: "READDIR".to_owned(), count: 4 }],
+            reply_bytes: 900,
+        }),
+        rank_times_ns: vec![5, 6],
+        wire: Some(WireBytes { sent_bytes: 7, received_bytes: 8 }),
         warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],
         common: Some(Work { ops: 7, bytes: 28_672 }),
         stalls: Some(Stalls {

@@ -4,7 +4,7 @@
 //! the main result; shares are relative to all of their ops.
 
 use model::units::{Nanos, three_digits};
-use model::{Histogram, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet};
+use model::{Histogram, ListingWork, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet};
 
 use super::rates::op_rate;
 use crate::summary::median;
@@ -198,6 +198,14 @@ pub(super) fn program_use(used: &[&PassResult]) -> Option<ProgramUse> {
 pub(super) fn working_set(used: &[&PassResult]) -> Option<WorkingSet> {
     let sets = used.iter().filter_map(|result| result.scope.working_set);
     sets.max_by_key(|set| (set.bytes, set.files))
+}
+
+/// Returns the listing with the median number of round trips, so that all numbers are of one trial.
+pub(super) fn listing(used: &[&PassResult]) -> Option<ListingWork> {
+    let mut listings: Vec<_> =
+        used.iter().filter_map(|result| result.scope.listing.as_ref()).collect();
+    listings.sort_by_key(|listing| (listing.round_trips(), listing.reply_bytes));
+    listings.get(listings.len() / 2).map(|listing| (*listing).clone())
 }
 
 /// Returns the CPU time per work over all trials, or `None` if nothing was done.

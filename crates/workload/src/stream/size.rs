@@ -4,6 +4,7 @@
 
 use model::{Load, Pass, RunSpec, Workload};
 
+use super::directories::listed_entries;
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
 use crate::moved_bytes::MovedBytes;
@@ -132,6 +133,8 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
             (ops, Some(0))
         }
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
+        // Only the number of all entries is known without going through all of them.
+        _ if pass.lists() => (if worker == 0 { listed_entries(spec) } else { 0 }, Some(0)),
         Pass::Create | Pass::ReadFiles => {
             let bytes = match spec.workload {
                 // Sizes depend on the seed, which is not known here.

@@ -69,7 +69,8 @@ impl Many {
             let depth = depth_on(&connection, depth);
             depths.push(depth);
             entries.push(Entry {
-                transfers: Transfers::new(depth, connection.free_slots(), opens),
+                transfers: Transfers::new(depth, connection.free_slots(), opens)
+                    .with_listings(&common.set),
                 connection,
                 watched: WatchedSocket::default(),
                 is_queued: false,
@@ -247,6 +248,10 @@ impl Backend for Many {
         for entry in entries {
             entry.connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
         }
+    }
+
+    fn entries_in_progress(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.transfers.entries_in_progress()).sum()
     }
 
     fn tally(&self) -> BackendCounts {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use model::OpKind;
 use model::WireBytes;
 use model::units::Size;
 use nfs_client::proto::client::File;
@@ -14,6 +15,7 @@ use workload::{Mismatches, Pattern, Places};
 
 use super::uncommitted::{Grid, Piece, Uncommitted};
 use crate::backend::calls::CallCounts;
+use crate::backend::find::{FindRule, Listed};
 use crate::backend::sparse::SparseLayout;
 use crate::backend::{BadReply, LostTarget, RangeCounts, ShortTransfers};
 use crate::clients::ClientRecords;
@@ -42,6 +44,12 @@ pub struct NfsFiles {
     pub links: Arc<[File]>,
     /// The call used to list names with their attributes.
     pub(crate) plus_listing: PlusListing,
+    /// The kind of op of a pass that lists whole directories.
+    pub(crate) lists: Option<OpKind>,
+    /// Maximum size of a reply in such a pass.
+    pub(crate) listing_bytes: u32,
+    /// What a find looks for.
+    pub(crate) find: FindRule,
     /// Every `stride`-th file of the set, starting with number `first`. Empty if a pass works by
     /// name.
     pub files: Vec<File>,
@@ -120,6 +128,8 @@ pub(super) struct WorkerState {
     pub(super) syncs_without_commit: u64,
     /// Ops that read a file under a delegation, without an OPEN.
     pub(super) delegated_opens: u64,
+    /// What was listed.
+    pub(super) listed: Listed,
     /// Data that was read and differs from what was written.
     pub(super) mismatches: Mismatches,
     /// Work on ranges so far.
@@ -152,6 +162,7 @@ impl WorkerState {
             short_transfers: ShortTransfers::default(),
             syncs_without_commit: 0,
             delegated_opens: 0,
+            listed: Listed::default(),
             mismatches: Mismatches::default(),
             ranges: RangeCounts::default(),
             wire_before: WireBytes::default(),

@@ -12,6 +12,7 @@
 
 mod calls;
 mod judge;
+mod listing;
 mod ranges;
 mod steps;
 
@@ -23,11 +24,12 @@ use nfs_client::proto::client::{Event, File, OpenAccess, Operation};
 use nfs_client::proto::status::Status;
 use workload::Name;
 
-use super::set::WorkerState;
+use super::set::{NfsFiles, WorkerState};
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
 use calls::NotStarted;
 use judge::{CallResult, is_delegation_lost, is_state_lost, judge, opened_file};
+use listing::Listing;
 pub(super) use steps::Stage;
 
 /// Tag of the call that reopens a file: our largest tag, far above those of transfers.
@@ -60,6 +62,8 @@ pub(super) struct Transfers {
     /// Error of a rewriting WRITE, with which the next sync or commit will fail.
     again_error: Option<OpError>,
     opens: Opens,
+    /// The directories being listed by ops, by their slots. Empty if a pass doesn't list any.
+    listings: Vec<Listing>,
 }
 
 /// Whether an op reads a file under a delegation, without an open of its own.
@@ -88,6 +92,8 @@ struct OpSlot {
     calls: u32,
     commits: u32,
     error: Option<OpError>,
+    /// The next stage of an op that lists a directory.
+    more: Option<Stage>,
 }
 
 /// One call of an op, or one that rewrites data that a server may have lost.
@@ -127,6 +133,7 @@ impl OpSlot {
             calls: 0,
             commits: 0,
             error: None,
+            more: None,
         }
     }
 
@@ -161,7 +168,19 @@ impl Transfers {
             reopening: None,
             again_error: None,
             opens,
+            listings: Vec::new(),
         }
+    }
+
+    /// Allocates what ops need that list whole directories, if there are any.
+    #[must_use]
+    pub(super) fn with_listings(mut self, set: &NfsFiles) -> Self {
+        if let Some(kind) = set.lists {
+            // The names without attributes fit into a reply.
+            let bytes = if kind == OpKind::List { 0 } else { set.listing_bytes as usize };
+            self.listings.resize_with(self.ops.len(), || Listing::with_names(bytes));
+        }
+        self
     }
 
     /// Accepts as many ops as there is room for.
@@ -170,6 +189,9 @@ impl Transfers {
         for op in &batch[..accepted] {
             let slot = self.free_ops.pop().expect("no more ops are accepted than slots are free");
             self.ops[slot as usize] = OpSlot::new(*op, sent_ns, steps::first(op, common));
+            if let Some(listing) = self.listings.get_mut(slot as usize) {
+                listing.begin();
+            }
             self.waiting.push_back(slot);
         }
         accepted
@@ -299,6 +321,11 @@ impl Transfers {
             return self.end_reopen(event, common);
         }
         let transfer = self.table[tag as usize];
+        if transfer.kind.counts_entries()
+            && let Some(slot) = transfer.op
+        {
+            return self.end_listing_call(event, slot, common);
+        }
         let has_object = match transfer.op {
             Some(slot) => self.ops[slot as usize].object.is_some(),
             None => false,
@@ -419,8 +446,12 @@ impl Transfers {
 
     fn finish_op(&mut self, slot: u32, done_ns: u64) {
         let OpSlot { op, sent_ns, error, .. } = self.ops[slot as usize];
+        let moved = match self.listings.get_mut(slot as usize) {
+            None => op.len_bytes,
+            Some(listing) => std::mem::take(&mut listing.entries),
+        };
         let outcome = match error {
-            None => Outcome::Done(op.len_bytes),
+            None => Outcome::Done(moved),
             Some(error) => Outcome::Failed(error),
         };
         self.finished.push(Completion { op, sent_ns, done_ns, outcome });

@@ -7,19 +7,24 @@ use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, PoisonError};
 
+use model::work::mark_of;
 use model::{BackendKind, Caveat, CaveatCode, Durability, Fill, Opens, Pass, RunSpec, Workload};
-use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use workload::names::Sort;
 use workload::{FileSet, Name};
 
 use super::super::access::WorkerPass;
-use super::super::{OpenedBackend, TargetError, largest_op, opened_files, sparse_layout};
+use super::super::{
+    OpenedBackend, TargetConfig, TargetError, largest_op, opened_files, sparse_layout,
+};
 use super::{DirectoryAccess, io_error};
 use crate::backend::files::{Files, Handles};
+use crate::backend::find::{FIND_AGE_MAX_S, FindRule};
 use crate::backend::mapping::Mapping;
 use crate::backend::posix::Posix;
+use crate::backend::posix::listing::Lister;
 use crate::backend::uring::{Uring, calls_instead};
 
 /// Raises the limit on open files to the maximum for this process, since a pass opens all its
@@ -36,6 +41,17 @@ impl DirectoryAccess {
         let clock = Arc::clone(&config.clock);
         let queue_depth = spec.queue_depth as usize;
         let mut set = self.open_files(work)?;
+        if pass.lists() {
+            let rules = self.find_rules(spec.file_size_bytes, config)?;
+            let lister = Lister::new(set, pass.kinds()[0], rules, clock);
+            let mut backend = OpenedBackend::without_caveats(spec.queue_depth, Box::new(lister));
+            if spec.backend == BackendKind::Uring {
+                backend.caveats.extend(calls_instead(pass));
+            } else {
+                backend.caveats.extend(check_queue_depth(spec.queue_depth));
+            }
+            return Ok(backend);
+        }
         // The kernel attributes I/O by system calls to the thread that makes them, but not that of
         // a ring or of page faults.
         let kernel_counts = set.maps.is_empty();
@@ -64,6 +80,23 @@ impl DirectoryAccess {
         }
         let backend = Box::new(Posix::new(set, clock));
         Ok(OpenedBackend { backend, caveats, kernel_counts, queue_depth })
+    }
+
+    /// Returns what a find looks for below each of the working directories.
+    fn find_rules(
+        &self,
+        size_bytes: u64,
+        config: &TargetConfig,
+    ) -> Result<Vec<FindRule>, TargetError> {
+        let mut rules = Vec::with_capacity(self.works.len());
+        for work in &self.works {
+            let mark = mark_of(&config.work_name);
+            let found = rustix::fs::statat(work.handle()?, &*mark, AtFlags::SYMLINK_NOFOLLOW);
+            let found = found
+                .map_err(|errno| io_error("examine", &work.path.join(&mark), &errno.into()))?;
+            rules.push(FindRule { size_bytes, after_s: found.st_mtime - FIND_AGE_MAX_S });
+        }
+        Ok(rules)
     }
 
     fn open_files(&self, work: WorkerPass<'_>) -> Result<Files, TargetError> {

@@ -3,7 +3,7 @@
 //! Everything goes over the target's single blocking connection. Everything in the working
 //! directory is ours, and the first letter of a name shows its type.
 
-use model::RunSpec;
+use model::{RunSpec, Workload};
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
@@ -134,7 +134,8 @@ impl NfsAccess {
             mount.set_size(file, bytes).map_err(failed)?;
         }
         // A server that acknowledges all WRITEs as durable may not even support COMMIT.
-        if weakest == StableHow::Unstable {
+        // Files that are only listed need none.
+        if weakest == StableHow::Unstable && spec.workload != Workload::Listing {
             mount.commit(file).map_err(failed)?;
         }
         mount.close(file).map_err(failed)

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use model::work::mark_of;
 use model::{
     Caveat, CaveatCode, Durability, Evidence, OpKind, OpMix, Opens, Pass, RunSpec, Stable, Workload,
 };
@@ -27,10 +28,11 @@ use super::super::{
 use super::filling::make_file;
 use super::{NfsAccess, SharedFiles, mount_error};
 use crate::backend::Backend;
+use crate::backend::find::{FIND_AGE_MAX_S, FindRule};
 use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, PlusListing, depth_on};
 use crate::clients::ClientRecords;
 use crate::clock::Clock;
-use crate::limits::UNCOMMITTED_BITS_MAX;
+use crate::limits::{LISTING_REPLY_BYTES, UNCOMMITTED_BITS_MAX};
 
 impl NfsAccess {
     pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
@@ -68,6 +70,11 @@ impl NfsAccess {
                 connection.reserve_replies(set.rsize);
             }
         }
+        if pass.lists() {
+            for connection in &mut connections {
+                connection.reserve_replies(set.listing_bytes);
+            }
+        }
         // Files shared by all workers are closed by the target rather than by one of the workers.
         set.closable = is_owner && mount.version().is_stateful() && pass != Pass::OpMix;
         if set.closable && spec.closes_in_time() && !mount.version().has_sessions() {
@@ -99,8 +106,10 @@ impl NfsAccess {
                 twins = self.make_twins(spec, numbers.clone(), config)?;
             }
             let files = self.open_files(spec, pass, numbers, config)?;
-            SharedFiles { files, links: Arc::default(), plus_listing: PlusListing::Readdirplus }
+            let plus_listing = self.listing_call(spec, pass)?;
+            SharedFiles { files, links: Arc::default(), plus_listing }
         };
+        let find = if pass.lists() { self.find_rule(spec, config)? } else { FindRule::default() };
         let mount = self.mount();
         let grid = block_grid(spec, pass, files.len());
         Ok(NfsFiles {
@@ -110,6 +119,9 @@ impl NfsAccess {
             place_files: self.places(),
             links,
             plus_listing,
+            lists: pass.lists().then_some(pass.kinds()[0]),
+            listing_bytes: mount.rsize().min(LISTING_REPLY_BYTES),
+            find,
             files,
             twins,
             sparse: sparse_layout(spec),
@@ -132,9 +144,31 @@ impl NfsAccess {
         })
     }
 
-    /// Finds out how to list names with their attributes, if a mix needs that.
-    fn plus_listing(&self, op_mix: &OpMix) -> Result<PlusListing, TargetError> {
-        let is_requested = is_in_mix(op_mix, OpKind::ReaddirPlus);
+    /// Returns how a pass lists names with their attributes.
+    fn listing_call(&self, spec: &RunSpec, pass: Pass) -> Result<PlusListing, TargetError> {
+        if !pass.lists() {
+            return Ok(PlusListing::Readdirplus);
+        }
+        if !spec.nfs().readdirplus {
+            return Ok(PlusListing::Readdir);
+        }
+        self.plus_listing(true)
+    }
+
+    /// Returns what a find looks for.
+    fn find_rule(&self, spec: &RunSpec, config: &TargetConfig) -> Result<FindRule, TargetError> {
+        let mark = mark_of(&config.work_name);
+        let found = self.with_mount(|mount| {
+            let file = mount.lookup(self.work, &mark)?;
+            mount.getattr(file)
+        });
+        let found = found.map_err(|failure| self.failed("examine", &mark, &failure))?;
+        let after_s = i64::from(found.mtime.seconds) - FIND_AGE_MAX_S;
+        Ok(FindRule { size_bytes: spec.file_size_bytes, after_s })
+    }
+
+    /// Finds out how to list names with their attributes, if that is requested.
+    fn plus_listing(&self, is_requested: bool) -> Result<PlusListing, TargetError> {
         if !is_requested && self.mount().version() != ProtocolVersion::V2 {
             return Ok(PlusListing::Readdirplus);
         }
@@ -167,7 +201,7 @@ impl NfsAccess {
             let link = self.with_mount(|mount| mount.lookup(dir, name.as_str()));
             links.push(link.map_err(|failure| self.failed("find", name.as_str(), &failure))?);
         }
-        let plus_listing = self.plus_listing(&spec.op_mix)?;
+        let plus_listing = self.plus_listing(is_in_mix(&spec.op_mix, OpKind::ReaddirPlus))?;
         Ok(shared.insert(SharedFiles { files, links: links.into(), plus_listing }).clone())
     }
 

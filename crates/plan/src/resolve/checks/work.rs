@@ -6,6 +6,7 @@
 
 use model::setting::Setting;
 use model::{OpKind, Pass, RunSpec, Sharing, Workload};
+use workload::listed_directories;
 
 use super::{WrittenSettings, checkpoint};
 use crate::syntax::error::{Fault, PlanError};
@@ -24,6 +25,10 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
         Workload::Stream => check_shared(run, written),
         Workload::Mixed => check_random(run, written),
         Workload::Metadata => check_tree(run, written),
+        Workload::Listing => {
+            check_tree(run, written)?;
+            check_directories(run, written)
+        }
         Workload::Transactions => check_pool(run, written),
         Workload::OpMix => check_offered(run, written),
         Workload::DataOps => check_ranges(run, written),
@@ -198,6 +203,22 @@ fn check_tree(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanEr
     let hint =
         format!("at most {}: each is created before the clock starts", limits::DIRECTORIES_MAX);
     let settings = [Setting::Depth, Setting::Branching];
+    Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// Each worker needs at least one directory to list.
+fn check_directories(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    let directories = listed_directories(run);
+    let workers = run.all_workers();
+    if directories >= u64::from(workers) {
+        return Ok(());
+    }
+    let what = match directories {
+        1 => format!("{workers} workers share 1 directory, which only one of them can list"),
+        _ => format!("{workers} workers are more than the {directories} directories to list"),
+    };
+    let hint = "tree_sharing own gives each worker a tree, and depth and branching add directories";
+    let settings = [Setting::Workers, Setting::TreeSharing, Setting::Depth, Setting::Branching];
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 

@@ -97,7 +97,8 @@ fn is_alike<'a>(group: &Group<'a>, a: &UsableRow<'a>, b: &UsableRow<'a>) -> bool
 
 /// Returns what identifies the work itself, independent of target and backend.
 fn work_identity(spec: &RunSpec) -> [u64; 5] {
-    let io_size = if spec.workload == Workload::Metadata { 0 } else { spec.io_size_bytes };
+    let has_blocks = model::setting::Setting::IoSize.has_workload(spec.workload);
+    let io_size = if has_blocks { spec.io_size_bytes } else { 0 };
     let reads = if spec.workload == Workload::Mixed { spec.read_percent } else { 0 };
     let [workers, files] = [spec.workers, spec.files].map(u64::from);
     [workers, files, spec.file_size_bytes, io_size.into(), reads.into()]

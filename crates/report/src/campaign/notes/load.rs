@@ -4,11 +4,11 @@
 //! Sentences without markup, as in `notes`. In large campaigns, only the first few results are
 //! described.
 
-use model::units::{Size, three_digits};
-use model::{CaveatCode, Pass};
-use stats::Rate;
+use model::units::{Nanos, Size, three_digits};
+use model::{CaveatCode, ListingWork, Pass};
+use stats::{Rate, Summary};
 
-use crate::humanize::{counted, spread, times};
+use crate::humanize::{counted, grouped, spread, times};
 use crate::table::{Row, Sheet};
 
 /// Heading of the lines of [`lines`].
@@ -105,6 +105,59 @@ fn describe_touched(row: &Row<'_>) -> Option<String> {
     };
     let files = counted(usize::try_from(set.files).unwrap_or(usize::MAX), "file");
     Some(format!("touched {files}, {}{unit}", Size(set.bytes)))
+}
+
+/// Heading of the lines of [`listings`].
+pub(crate) const LISTINGS: &str = "Directories listed";
+
+/// Returns a line for each pass over whole directories, in the words of its users.
+pub(crate) fn listings(sheet: &Sheet<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in &sheet.rows {
+        if let (Some(listing), Some(rate)) = (&row.judged.listing, &row.judged.rate) {
+            lines.push(format!("{}: {}", sheet.name(row), describe_listing(row, listing, rate)));
+        }
+    }
+    keep_first_lines(lines)
+}
+
+fn describe_listing(row: &Row<'_>, listing: &ListingWork, rate: &Summary) -> String {
+    let entries = listing.entries;
+    let verb = match row.judged.pass {
+        Pass::ListStat => "lists, with attributes,",
+        Pass::Find => "searches",
+        _ => "lists",
+    };
+    let directories = match listing.directories {
+        1 => String::new(),
+        more => format!(" in {} directories", grouped(more)),
+    };
+    let time = Nanos((entries as f64 / rate.median * 1e9) as u64);
+    let mut text = format!(
+        "{verb} {} entries{directories} in {time} ({})",
+        grouped(entries),
+        row.judged.shown(rate.median)
+    );
+    if row.judged.pass == Pass::Find {
+        text = format!("{text} and finds {} files", grouped(listing.matches));
+    }
+    let Some(round_trips) = listing.round_trips() else { return text };
+    let calls = listing
+        .calls
+        .iter()
+        .map(|calls| format!("{} {}", grouped(calls.count), calls.procedure))
+        .collect::<Vec<_>>();
+    let per_call = match round_trips {
+        0 => "no round trips: the client answered from its cache".to_owned(),
+        _ => format!(
+            "{} round trips ({}), {} entries each, {} bytes per entry",
+            grouped(round_trips),
+            calls.join(", "),
+            three_digits(entries as f64 / round_trips as f64),
+            three_digits(listing.reply_bytes as f64 / entries.max(1) as f64),
+        ),
+    };
+    format!("{text}; {per_call}")
 }
 
 /// Heading of the lines of [`per_cpu`].

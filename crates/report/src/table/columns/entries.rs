@@ -4,8 +4,8 @@
 //! [`REPETITION`] describes how they were repeated. The functions below the lists fill cells that
 //! take more than a line of code.
 
-use model::Histogram;
 use model::units::{Nanos, Size, three_digits};
+use model::{Histogram, ListingWork};
 use stats::{HostsCompared, RanksCompared, Summary};
 
 use super::TableKind::{Programs, Ranks, Rates};
@@ -202,6 +202,16 @@ pub(crate) const COLUMNS: &[Column] = &[
     }),
     nested_column("working_set_bytes", |r| {
         value_of(&r.judged.working_set, |set| Value::Count(set.bytes))
+    }),
+    nested_column("listed_directories", |r| {
+        value_of(&r.judged.listing, |listing| Value::Count(listing.directories))
+    }),
+    nested_column("listing_calls", |r| {
+        Value::count(r.judged.listing.as_ref().and_then(ListingWork::round_trips))
+    }),
+    nested_column("listing_reply_bytes", |r| {
+        let known = r.judged.listing.as_ref().filter(|listing| !listing.calls.is_empty());
+        Value::count(known.map(|listing| listing.reply_bytes))
     }),
     nested_column("wall_ns", |r| Value::count(wall_ns(r))),
     nested_column("user_ns", user_value)

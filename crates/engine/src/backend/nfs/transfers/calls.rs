@@ -18,7 +18,7 @@ use workload::Name;
 use workload::names::Sort;
 
 use super::super::set::{PlusListing, WorkerState};
-use super::{OpSlot, Opens, Stage, Transfer, Transfers};
+use super::{OpSlot, Opens, Stage, Transfer, Transfers, listing};
 use crate::backend::files::{XATTR_NAME, XATTR_VALUE, there_and_back};
 use crate::backend::posix::put_each;
 use crate::limits::LISTING_BYTES;
@@ -108,6 +108,9 @@ impl Transfers {
         let name = names.0.as_bytes();
         let other = names.1.as_bytes();
         let operation = match (stage, state.op.kind) {
+            (_, kind) if kind.counts_entries() => {
+                listing::call_of(state, &self.listings[slot as usize], common)
+            }
             (Stage::Find, OpKind::ReadFile) => {
                 Operation::Open { dir, name, access: OpenAccess::Read }
             }

@@ -165,7 +165,7 @@ pub(super) fn is_delegation_lost(event: &Event<'_>) -> bool {
 
 /// Returns the op's error. Also keeps the first reply whose reason doesn't fit into an error code.
 #[cold]
-fn note_error(event: &Event<'_>, error: CallError, common: &mut WorkerState) -> OpError {
+pub(super) fn note_error(event: &Event<'_>, error: CallError, common: &mut WorkerState) -> OpError {
     if matches!(error, CallError::Rpc(_) | CallError::Malformed(_)) {
         common.bad_reply.get_or_insert(BadReply { call: event.kind, error });
     }

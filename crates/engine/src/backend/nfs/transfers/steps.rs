@@ -7,6 +7,7 @@
 //! | Create | make, data out, close |
 //! | ReadFile, Append | find (OPEN, or LOOKUP before v4), data, close |
 //! | SetXattr, GetXattr | find (LOOKUP), act |
+//! | List, ListStat, Find | act: a call for each page; find (LOOKUP) |
 //! | ops that need the handle of an unknown object | find (LOOKUP), act |
 //! | all others | act: one call |
 //!
@@ -72,6 +73,9 @@ pub(super) fn next(state: &OpSlot) -> Option<Stage> {
     let close = if *is_open && *stage != Stage::Close { Some(Stage::Close) } else { None };
     if error.is_some() {
         return close;
+    }
+    if op.kind.counts_entries() {
+        return state.more;
     }
     let has_data = op.len_bytes > 0;
     match (op.kind, stage) {
