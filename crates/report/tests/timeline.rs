@@ -4,7 +4,9 @@
 mod campaigns;
 
 use campaigns::{made, spec};
-use model::{BackendKind, Campaign, IntervalSample, Stall, Stalls, Work, Workload};
+use model::{
+    BackendKind, Campaign, Histogram, IntervalSample, IntervalTimes, Stall, Stalls, Work, Workload,
+};
 use report::{Format, render};
 
 const SECOND: u64 = 1_000_000_000;
@@ -22,6 +24,15 @@ fn stalled() -> Campaign {
             bytes: 0,
         };
         result.samples = (0..8).map(sample).collect();
+        result.interval_times = (0..8)
+            .map(|second| {
+                let mut times = Histogram::sparse();
+                times.record_n(1_000_000, ops(second));
+                // One op of the stalled trial waited all the time.
+                times.record_n(1_900_000_000, u64::from(stalls > 0 && second == 5));
+                IntervalTimes { at_ns: (second + 1) * SECOND, times: times.coarse() }
+            })
+            .collect();
         let longest = Stall { at_ns: 3 * SECOND, lasts_ns: SECOND * 3 / 2, workers: 2 };
         result.scope.stalls = Some(Stalls { count: stalls, longest });
         result.common_window_ns = SECOND;
@@ -42,6 +53,35 @@ fn draws_rate_and_stalls() {
     assert!(drawing.contains("no op completed for 1.50 s"), "{drawing}");
     // Drops to zero at the end of the third second, and rises again after the fifth.
     assert!(drawing.contains("H375.0 V80.0 H500.0 V80.0 H625.0 V4.0 "), "{drawing}");
+}
+
+#[test]
+fn draws_response_times_of_all_trials() {
+    let mut campaign = stalled();
+    let page = render(&campaign, Format::Html);
+    let drawing = page.split("<svg class=\"series\"").nth(2).expect("a second track");
+    let drawing = drawing.split("</svg>").next().unwrap();
+    // p50, p99 and max, and the areas between them.
+    assert_eq!(drawing.matches("class=\"line s").count(), 3, "{drawing}");
+    assert_eq!(drawing.matches("class=\"fill s").count(), 2, "{drawing}");
+    // Only the maximum rises in the sixth second. The other trial was timed in the fourth.
+    let lines: Vec<&str> = drawing.split("class=\"line s").skip(1).collect();
+    assert!(lines[2].contains("H625.0 V4.0 H750.0 V"), "{drawing}");
+    assert!(!lines[1].contains("V4.0") && lines.iter().all(|line| line.matches('M').count() == 1));
+    let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    let intervals = &json["runs"][0]["trials"][1]["passes"][0]["interval_times"];
+    assert_eq!(
+        (&intervals[5]["at_ns"], &intervals[5]["count"]),
+        (&(6 * SECOND).into(), &5_601.into())
+    );
+    assert_eq!(
+        (&intervals[5]["max_ns"], &intervals[4]["max_ns"]),
+        (&1_900_000_000_u64.into(), &serde_json::Value::Null)
+    );
+    for trial in &mut campaign.runs[0].trials {
+        trial.passes[0].interval_times.clear();
+    }
+    assert!(!render(&campaign, Format::Html).contains("class=\"fill s"));
 }
 
 #[test]

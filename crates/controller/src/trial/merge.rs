@@ -9,9 +9,9 @@ use fleet::clock::Mapping;
 use fleet::{PassEnd, TrialAbort};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, HostResult, IntervalSample, KindResult,
-    OfferedLoad, PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp,
-    Work, WorkingSet,
+    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, HostResult, IntervalSample, IntervalTimes,
+    KindResult, OfferedLoad, PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls,
+    TimelinePoint, WarmedUp, Work, WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
@@ -182,6 +182,7 @@ fn add_up(result: &mut PassResult, parts: Vec<AgentPass>) {
         result.add_intervals(&part);
         KindResult::merge_all(&mut result.kinds, part.kinds);
         add_samples(&mut result.samples, &part.samples);
+        IntervalTimes::merge_all(&mut result.interval_times, part.interval_times);
         add_cross_checks(&mut result.cross_checks, part.cross_checks);
         result.clients.extend(part.clients);
         for mut telemetry in part.telemetry {
