@@ -21,6 +21,7 @@ use crate::outlier;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
 
+mod bursts;
 mod caveats;
 mod parts;
 mod rates;

@@ -191,6 +191,22 @@ fn add_up(result: &mut PassResult, parts: Vec<AgentPass>) {
         }
     }
     result.clients.sort_by_key(|client| client.client);
+    refine_quantiles(result);
+}
+
+/// Replaces the quantiles of a soak's intervals, which are those of the worst host, by those of all
+/// ops together.
+fn refine_quantiles(result: &mut PassResult) {
+    for (interval, IntervalTimes { times, .. }) in
+        result.intervals.iter_mut().zip(&result.interval_times)
+    {
+        // In a long segment, and if an interval ended late on one host, they cover other times.
+        if interval.ops == times.count() {
+            interval.p50_ns = times.quantile(0.5);
+            interval.p95_ns = times.quantile(0.95);
+            interval.p99_ns = times.quantile(0.99);
+        }
+    }
 }
 
 /// Adds samples interval by interval.

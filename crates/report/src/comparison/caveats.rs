@@ -12,9 +12,10 @@ use super::Measure;
 use crate::humanize;
 
 /// Caveats of trials that vary, change together, or were slowed down by something else.
-const DOUBTS: [CaveatCode; 9] = [
+const DOUBTS: [CaveatCode; 10] = [
     CaveatCode::ProcessorContention,
     CaveatCode::NotSteady,
+    CaveatCode::Burst,
     CaveatCode::TooFewTrials,
     CaveatCode::WideInterval,
     CaveatCode::MixedTrials,

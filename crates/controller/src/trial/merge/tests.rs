@@ -2,7 +2,7 @@
 
 use fleet::ClockReading;
 use fleet::clock::Sample;
-use model::{OpError, OpKind, Workload};
+use model::{IntervalStats, OpError, OpKind, Workload};
 use proptest::prelude::*;
 
 use super::*;
@@ -134,7 +134,13 @@ fn merges_times_of_each_interval() {
         vec![interval(100, &[10; 97]), interval(200, &[10; 50]), interval(230, &[10])];
     let mut slow = part(1, Vec::new());
     slow.end.result.interval_times = vec![interval(100, &[9_000; 3]), interval(240, &[7_000])];
+    let stats = |ops, p99_ns| IntervalStats { at_ns: 100, ops, p99_ns, ..IntervalStats::default() };
+    fast.end.result.intervals = vec![stats(97, 10), stats(50, 10)];
+    slow.end.result.intervals = vec![stats(3, 9_000), stats(9, 7_000)];
     let merged = merge(&RunSpec::null(Workload::Mixed), vec![fast, slow], 0, 0).result;
+    let p99 = merged.intervals[0].p99_ns;
+    assert!(p99.abs_diff(9_000) <= 9_000 / 25 && merged.intervals[0].p50_ns == 10, "{p99}");
+    assert_eq!(merged.intervals[1].p99_ns, 7_000, "other ops than those with times");
     let found = &merged.interval_times;
     let ends: Vec<_> = found.iter().map(|one| (one.at_ns, one.times.count())).collect();
     assert_eq!(ends, [(100, 100), (200, 50), (240, 2)]);
