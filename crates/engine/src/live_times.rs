@@ -39,8 +39,13 @@ impl LiveTimes {
     pub(crate) fn record_n(&self, value_ns: u64, times: u64) {
         let count = &self.counts[Histogram::bucket_of(value_ns)];
         count.store(count.load(Relaxed) + times, Relaxed);
-        self.min_ns.store(self.min_ns.load(Relaxed).min(value_ns), Relaxed);
-        self.max_ns.store(self.max_ns.load(Relaxed).max(value_ns), Relaxed);
+        // Both are rarely true, and a predicted branch is faster than storing the same value again.
+        if value_ns < self.min_ns.load(Relaxed) {
+            self.min_ns.store(value_ns, Relaxed);
+        }
+        if value_ns > self.max_ns.load(Relaxed) {
+            self.max_ns.store(value_ns, Relaxed);
+        }
     }
 
     /// Returns what was recorded. `sum_ns` is the sum of all values.
