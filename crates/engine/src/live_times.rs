@@ -22,6 +22,7 @@ pub(crate) struct LiveTimes {
 }
 
 impl Default for LiveTimes {
+    #[expect(clippy::large_stack_arrays, reason = "30 KB, which are moved to the heap at once")]
     fn default() -> Self {
         Self {
             min_ns: AtomicU64::new(u64::MAX),

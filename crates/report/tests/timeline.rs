@@ -27,7 +27,9 @@ fn stalled() -> Campaign {
         result.interval_times = (0..8)
             .map(|second| {
                 let mut times = Histogram::sparse();
-                (0..ops(second)).for_each(|_| times.record(1_000_000));
+                for _ in 0..ops(second) {
+                    times.record(1_000_000);
+                }
                 // One op of the stalled trial waited all the time.
                 if stalls > 0 && second == 5 {
                     times.record(1_900_000_000);

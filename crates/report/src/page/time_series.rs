@@ -222,7 +222,9 @@ fn times_track(row: &Row<'_>) -> Option<Track> {
     let mut lines: [Vec<(u64, f64)>; 3] = Default::default();
     for chunk in intervals.chunks_mut(together) {
         let (last, others) = chunk.split_last_mut()?;
-        others.iter().for_each(|interval| last.times.merge(&interval.times));
+        for interval in others {
+            last.times.merge(&interval.times);
+        }
         let times = &last.times;
         let values = [times.quantile(0.5), times.quantile(0.99), times.max()];
         for (line, value_ns) in lines.iter_mut().zip(values) {

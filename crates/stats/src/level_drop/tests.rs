@@ -64,16 +64,15 @@ impl Noise {
             let z = normal(random);
             last = 0.7 * last + (1.0 - 0.49_f64).sqrt() * z;
             let share = number as f64 / n as f64;
+            let even = (0.05 * z).exp();
             let rate = match self {
-                Self::Small => (0.05 * z).exp(),
+                Self::Stalls if unit(random) < 0.1 => unit(random),
+                Self::Small | Self::Stalls => even,
                 Self::Large => (0.5 * z).exp(),
                 Self::Dependent => (0.2 * last).exp(),
-                Self::Stalls if unit(random) < 0.1 => unit(random),
-                Self::Stalls => (0.05 * z).exp(),
-                Self::Ramp => (1.0 - 0.75 * share) * (0.05 * z).exp(),
-                Self::Turns => f64::from(1 + u8::from(number / 3 % 2 == 0)) * (0.05 * z).exp(),
-                Self::Dip if (0.3..0.6).contains(&share) => (0.05 * z).exp(),
-                Self::Dip => 2.0 * (0.05 * z).exp(),
+                Self::Ramp => (1.0 - 0.75 * share) * even,
+                Self::Turns => f64::from(1 + u8::from(number / 3 % 2 == 0)) * even,
+                Self::Dip => f64::from(2 - u8::from((0.3..0.6).contains(&share))) * even,
             };
             rates.push(1e6 * rate);
         }

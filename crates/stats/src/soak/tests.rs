@@ -230,10 +230,10 @@ fn memory_grows_or_not() {
 }
 
 /// Looks for a burst in segments of 1.3 s with these ops in each interval of 100 ms.
-fn burst(segments: &[Vec<u64>], segment_ms: u64, faults: Vec<FaultEvent>) -> Option<LevelDrop> {
+fn burst(segments: &[Vec<u64>], segment_ms: u64, faults: &[FaultEvent]) -> Option<LevelDrop> {
     let mut trials = Vec::new();
     for (index, ops) in (0..).zip(segments) {
-        let mut trial = segment(index, faults.clone());
+        let mut trial = segment(index, faults.to_vec());
         let load = &mut trial.passes[0];
         load.intervals = samples(ops);
         for one in &load.intervals {
@@ -246,7 +246,7 @@ fn burst(segments: &[Vec<u64>], segment_ms: u64, faults: Vec<FaultEvent>) -> Opt
 
 #[test]
 fn finds_burst_over_segments() {
-    let found = |rates: [u64; 4]| burst(&rates.map(|rate| vec![rate; 13]), 1_300, Vec::new());
+    let found = |rates: [u64; 4]| burst(&rates.map(|rate| vec![rate; 13]), 1_300, &[]);
     let drop = found([50, 50, 20, 20]).unwrap();
     assert!(drop.at_ns.abs_diff(2_600 * MS) <= 100 * MS, "{drop:?}");
     assert_eq!((drop.before_per_s.round(), drop.after_per_s.round()), (500.0, 200.0));
@@ -259,9 +259,9 @@ fn finds_burst_over_segments() {
 #[test]
 fn blames_fault_rather_than_burst() {
     let ops = [vec![50; 26], vec![20; 26]].concat();
-    let found = |faults| burst(std::slice::from_ref(&ops), 5_200, faults);
-    assert!(found(Vec::new()).is_some());
-    assert_eq!(found(vec![event(2_500 * MS)]), None);
+    let found = |faults: &[FaultEvent]| burst(std::slice::from_ref(&ops), 5_200, faults);
+    assert!(found(&[]).is_some());
+    assert_eq!(found(&[event(2_500 * MS)]), None);
 }
 
 #[test]

@@ -126,7 +126,9 @@ fn merges_impossible_numbers_without_overflow() {
 fn merges_times_of_each_interval() {
     let interval = |at_ns: u64, values: &[u64]| {
         let mut times = model::Histogram::sparse();
-        values.iter().for_each(|value| times.record(*value));
+        for value in values {
+            times.record(*value);
+        }
         IntervalTimes { at_ns, times: times.coarse().packed() }
     };
     let mut fast = part(0, Vec::new());

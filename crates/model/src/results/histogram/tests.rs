@@ -205,13 +205,15 @@ fn counts_of_buckets_make_a_histogram() {
         h.record_n(value, value);
     }
     let mut counts = vec![0; Histogram::BUCKETS];
-    h.non_empty_buckets().for_each(|(bucket, count)| counts[bucket] = count);
+    for (bucket, count) in h.non_empty_buckets() {
+        counts[bucket] = count;
+    }
     assert_eq!(Histogram::from_counts(&counts, h.sum, h.min()..=h.max()), h);
     let close = Histogram::from_buckets(&counts, h.min()..=h.max());
     assert_eq!((close.count(), close.quantile(0.5)), (h.count(), h.quantile(0.5)));
     assert!(close.max().abs_diff(h.max()) <= h.max() / 128);
-    let empty = Histogram::from_buckets(&[0; Histogram::BUCKETS], u64::MAX..=0);
-    assert_eq!(empty, Histogram::new());
+    counts.fill(0);
+    assert_eq!(Histogram::from_buckets(&counts, 0..=0), Histogram::new());
 }
 
 proptest! {
@@ -221,7 +223,9 @@ proptest! {
         q in 0.0..=1.0_f64,
     ) {
         let mut h = Histogram::sparse();
-        values.iter().for_each(|value| h.record(*value));
+        for value in &values {
+            h.record(*value);
+        }
         let mut sorted = values;
         sorted.sort_unstable();
         let rank = ((q * sorted.len() as f64).ceil() as usize).max(1);
