@@ -112,8 +112,8 @@ fn accepts_steady_pass() {
     assert!((0..10).any(is_even));
 }
 
-/// Writes a stream that is synced at the end. The server accepts `burst_bytes` at any rate, and then
-/// 2 MB a second.
+/// Writes a stream that is synced at the end. The server accepts `burst_bytes` at any rate, and
+/// then 2 MB a second.
 fn written_beyond(burst_bytes: u64) -> Judged {
     let cap = BandwidthCap { bytes_per_s: 2_000_000, counts: CappedBytes::Payload, burst_bytes };
     let faults = FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() };

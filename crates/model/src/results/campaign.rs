@@ -444,8 +444,8 @@ impl IntervalTimes {
         *intervals = wide;
     }
 
-    /// Returns the usual length of intervals, or 0 if there is only one: that of the shortest except
-    /// for the last, which is a rest. Some may be longer, because their end was noticed too late.
+    /// Returns the usual length of intervals, or 0 if there is only one: that of the shortest
+    /// except for the last, which is a rest. Some are longer, because their end was noticed late.
     fn step_ns(intervals: &[Self]) -> u64 {
         let mut begins_ns = 0;
         let mut shortest_ns = u64::MAX;

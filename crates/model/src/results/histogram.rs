@@ -121,8 +121,8 @@ impl Histogram {
         Self::from_counts(counts, sum, min..=max)
     }
 
-    /// Returns a copy that counts with [`COARSE_BITS`] instead, which takes a fraction of the space.
-    /// Its quantiles are off by at most 5/128, or 3.9 %: four buckets become one of the two in their
+    /// Returns a copy with 16 buckets per octave instead of 64, which takes much less space. Its
+    /// quantiles are off by at most 5/128, or 3.9 %: four buckets become one of the two in the
     /// middle. Minimum, maximum and sum are the same. Like all histograms, coarse ones are merged
     /// exactly.
     #[must_use]

@@ -161,7 +161,8 @@ impl Track {
         format!("{:.1}", self.y_pixel(at))
     }
 
-    /// Outlines the space between two lines with the same intervals, except where nothing was timed.
+    /// Outlines the space between two lines with the same intervals, without those in which nothing
+    /// was timed.
     fn area(&self, lower: &[(u64, f64)], upper: &[(u64, f64)], ends_ns: u64) -> String {
         let mut path = String::new();
         let mut begins_ns = 0;

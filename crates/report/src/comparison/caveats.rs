@@ -2,8 +2,8 @@
 //!
 //! [`Reservations`] is the main type. Two kinds of caveats restrict a verdict. Some mean that
 //! the trials are not independent samples around one median, so only a large difference counts, see
-//! [`Comparison::is_doubted`]. Others mean that a side measured something else than the target, such
-//! as a cache, so that side cannot come out ahead. Rows with an invalid caveat never get here.
+//! [`Comparison::is_doubted`]. Others mean that a side measured something other than the target,
+//! such as a cache, so that side cannot come out ahead. Rows with an invalid caveat never get here.
 
 use model::CaveatCode;
 use stats::{Comparison, ExcludedOutcomes};
