@@ -6,6 +6,7 @@
 //! Intervals are kept with 16 buckets per octave. If there are [`INTERVAL_TIMES_MAX`] of them,
 //! neighbors are merged, which is exact, and the interval is doubled.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,84 +14,41 @@ use model::{Histogram, IntervalTimes};
 
 use crate::limits::INTERVAL_TIMES_MAX;
 
-/// Histogram that one worker writes and the watcher reads.
+/// Counts that one worker writes and the watcher reads.
 #[derive(Debug)]
 pub(crate) struct LiveTimes {
-    min_ns: AtomicU64,
-    max_ns: AtomicU64,
     counts: [AtomicU64; Histogram::BUCKETS],
 }
 
 impl Default for LiveTimes {
     #[expect(clippy::large_stack_arrays, reason = "30 KB, which are moved to the heap at once")]
     fn default() -> Self {
-        Self {
-            min_ns: AtomicU64::new(u64::MAX),
-            max_ns: AtomicU64::new(0),
-            counts: [const { AtomicU64::new(0) }; Histogram::BUCKETS],
-        }
+        Self { counts: [const { AtomicU64::new(0) }; Histogram::BUCKETS] }
     }
 }
 
 impl LiveTimes {
-    /// Records a value `times` times.
+    /// Counts a value `times` times.
     ///
-    /// The worker is the only writer, so loads and stores are enough for an addition.
+    /// The worker is the only writer, so a load and a store are enough for an addition.
     #[inline]
-    pub(crate) fn record_n(&self, value_ns: u64, times: u64) {
+    pub(crate) fn count(&self, value_ns: u64, times: u64) {
         let count = &self.counts[Histogram::bucket_of(value_ns)];
         count.store(count.load(Relaxed) + times, Relaxed);
-        // Both are rarely true, and a predicted branch is faster than storing the same value again.
-        if value_ns < self.min_ns.load(Relaxed) {
-            self.min_ns.store(value_ns, Relaxed);
-        }
-        if value_ns > self.max_ns.load(Relaxed) {
-            self.max_ns.store(value_ns, Relaxed);
-        }
     }
 
-    /// Returns what was recorded. `sum_ns` is the sum of all values.
-    pub(crate) fn histogram(&self, sum_ns: u128) -> Histogram {
-        let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Relaxed)).collect();
-        let range_ns = self.min_ns.load(Relaxed)..=self.max_ns.load(Relaxed);
-        Histogram::from_counts(&counts, sum_ns, range_ns)
+    /// Returns what was counted. `sum_ns` is the sum of all values.
+    pub(crate) fn histogram(&self, sum_ns: u128, range_ns: RangeInclusive<u64>) -> Histogram {
+        let mut totals = vec![0; Histogram::BUCKETS];
+        self.add_to(&mut totals);
+        Histogram::from_counts(&totals, sum_ns, range_ns)
     }
 
     /// Adds the counts so far.
-    fn add_to(&self, totals: &mut Totals) {
-        let min_ns = self.min_ns.load(Relaxed);
-        let max_ns = self.max_ns.load(Relaxed);
-        if min_ns > max_ns {
-            return;
-        }
-        totals.min_ns = totals.min_ns.min(min_ns);
-        totals.max_ns = totals.max_ns.max(max_ns);
-        // Buckets outside of the range are empty, and most of the array is.
-        let used = Histogram::bucket_of(min_ns)..=Histogram::bucket_of(max_ns);
-        for (total, count) in totals.counts[used.clone()].iter_mut().zip(&self.counts[used]) {
+    fn add_to(&self, totals: &mut [u64]) {
+        for (total, count) in totals.iter_mut().zip(&self.counts) {
             *total += count.load(Relaxed);
         }
-    }
-}
-
-/// Counts of all workers at one time.
-struct Totals {
-    min_ns: u64,
-    max_ns: u64,
-    counts: Vec<u64>,
-}
-
-impl Default for Totals {
-    fn default() -> Self {
-        Self { min_ns: u64::MAX, max_ns: 0, counts: vec![0; Histogram::BUCKETS] }
-    }
-}
-
-impl Totals {
-    fn clear(&mut self) {
-        self.counts.fill(0);
-        self.min_ns = u64::MAX;
-        self.max_ns = 0;
     }
 }
 
@@ -98,8 +56,8 @@ impl Totals {
 pub(crate) struct TimesWatch {
     workers: Vec<Arc<LiveTimes>>,
     /// Counts at the last reading.
-    before: Totals,
-    now: Totals,
+    before: Vec<u64>,
+    now: Vec<u64>,
     series: TimesSeries,
 }
 
@@ -107,21 +65,21 @@ impl TimesWatch {
     /// Creates a watch on these counts, with intervals of `step_ns`.
     pub(crate) fn new(workers: Vec<Arc<LiveTimes>>, step_ns: u64) -> Self {
         let series = TimesSeries { step_ns, kept_step_ns: step_ns, ended: Vec::new() };
-        Self { workers, before: Totals::default(), now: Totals::default(), series }
+        let counts = vec![0; Histogram::BUCKETS];
+        Self { workers, before: counts.clone(), now: counts, series }
     }
 
     /// Ends an interval now and returns the times of the ops that completed in it.
     pub(crate) fn close_interval(&mut self, at_ns: u64) -> Histogram {
-        self.now.clear();
+        self.now.fill(0);
         for times in &self.workers {
             times.add_to(&mut self.now);
         }
         // The old counts become the difference.
-        for (before, now) in self.before.counts.iter_mut().zip(&self.now.counts) {
+        for (before, now) in self.before.iter_mut().zip(&self.now) {
             *before = now - *before;
         }
-        let range_ns = self.now.min_ns..=self.now.max_ns;
-        let times = Histogram::from_buckets(&self.before.counts, range_ns);
+        let times = Histogram::from_buckets(&self.before);
         std::mem::swap(&mut self.before, &mut self.now);
         self.series.add(at_ns, &times);
         times
@@ -179,14 +137,14 @@ mod tests {
     fn separates_times_of_intervals() {
         let workers = vec![Arc::new(LiveTimes::default()), Arc::new(LiveTimes::default())];
         let mut watch = TimesWatch::new(workers.clone(), 100 * MS);
-        workers[0].record_n(2 * MS, 98);
-        workers[1].record_n(60 * MS, 1);
-        workers[1].record_n(70 * MS, 1);
+        workers[0].count(2 * MS, 98);
+        workers[1].count(60 * MS, 1);
+        workers[1].count(70 * MS, 1);
         watch.close_interval(101 * MS);
-        workers[0].record_n(MS, 3);
+        workers[0].count(MS, 3);
         watch.close_interval(200 * MS);
         watch.close_interval(300 * MS);
-        workers[1].record_n(5, 1);
+        workers[1].count(5, 1);
         watch.close_interval(340 * MS);
         let found = watch.finish();
         let ends: Vec<u64> = found.iter().map(|interval| interval.at_ns / MS).collect();
@@ -198,7 +156,7 @@ mod tests {
         assert!(close(first.quantile(0.5), 2) && close(first.quantile(0.99), 60), "{first:?}");
         assert!(close(first.max(), 70) && close(found[1].times.max(), 1), "{found:?}");
         // The sum of the intervals is the histogram of the pass, which is more accurate.
-        let whole = workers[0].histogram(98 * 2 * u128::from(MS) + 3 * u128::from(MS));
+        let whole = workers[0].histogram(199 * u128::from(MS), MS..=2 * MS);
         assert_eq!((whole.count(), whole.min(), whole.max()), (101, MS, 2 * MS));
     }
 
@@ -208,7 +166,7 @@ mod tests {
         let mut watch = TimesWatch::new(vec![Arc::clone(&times)], MS);
         let made = 5 * INTERVAL_TIMES_MAX as u64 / 2;
         for number in 1..=made {
-            times.record_n(number, number);
+            times.count(number, number);
             watch.close_interval(number * MS);
         }
         let found = watch.finish();

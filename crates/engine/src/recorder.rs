@@ -39,22 +39,31 @@ struct Kind {
     unstarted: Histogram,
 }
 
-/// Times of one kind of op, which the watcher may read.
-#[derive(Default)]
+/// Times of one kind of op, whose counts the watcher may read.
 struct Times {
     counts: Arc<LiveTimes>,
     sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { counts: Arc::default(), sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
 }
 
 impl Times {
     #[inline]
     fn record_n(&mut self, value_ns: u64, times: u64) {
-        self.counts.record_n(value_ns, times);
+        self.counts.count(value_ns, times);
         self.sum_ns += u128::from(value_ns) * u128::from(times);
+        self.min_ns = self.min_ns.min(value_ns);
+        self.max_ns = self.max_ns.max(value_ns);
     }
 
     fn histogram(&self) -> Histogram {
-        self.counts.histogram(self.sum_ns)
+        self.counts.histogram(self.sum_ns, self.min_ns..=self.max_ns)
     }
 }
 

@@ -106,10 +106,9 @@ impl Histogram {
     }
 
     /// Creates a histogram from the counts of all buckets only. Minimum, maximum and sum are
-    /// computed from the middles of the buckets, but not beyond the given range.
-    pub fn from_buckets(counts: &[u64], range_ns: RangeInclusive<u64>) -> Self {
-        let (lowest, highest) = (*range_ns.start(), *range_ns.end());
-        let middle = |bucket| middle_of::<SUB_BITS>(bucket).max(lowest).min(highest);
+    /// computed from the middles of the buckets.
+    pub fn from_buckets(counts: &[u64]) -> Self {
+        let middle = middle_of::<SUB_BITS>;
         let mut sum = 0;
         let mut min = u64::MAX;
         let mut max = 0;
