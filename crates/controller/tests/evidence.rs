@@ -126,16 +126,16 @@ fn trial(index: usize, pass: PassResult) -> Trial {
     }
 }
 
-/// A mix whose rate increases every second.
-fn rising() -> Run {
+/// A mix with these numbers of ops in each second.
+fn changing(ops: &[u64]) -> Run {
     let mut pass = result(Pass::Mix, OpKind::Read, 5_000);
-    for (number, ops) in [600, 800, 1_000, 1_200, 1_400].into_iter().enumerate() {
+    for (number, ops) in ops.iter().enumerate() {
         let at_ns = (number as u64 + 1) * SECOND;
-        pass.samples.push(IntervalSample { at_ns, ops, bytes: 0 });
+        pass.samples.push(IntervalSample { at_ns, ops: *ops, bytes: 0 });
+        pass.window_ns = at_ns;
+        pass.common_window_ns = at_ns;
+        pass.first_done_ns = at_ns;
     }
-    pass.window_ns = 5 * SECOND;
-    pass.common_window_ns = 5 * SECOND;
-    pass.first_done_ns = 5 * SECOND;
     let spec = RunSpec { workload: Workload::Mixed, duration_ms: 5_000, ..local() };
     Run { index: 0, spec, trials: vec![trial(0, pass)] }
 }
@@ -196,6 +196,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::ResultsOnTarget
         | CaveatCode::SlotsLimited => plant_host(code),
         CaveatCode::NotSteady
+        | CaveatCode::Burst
         | CaveatCode::TooFewTrials
         | CaveatCode::WideInterval
         | CaveatCode::MixedTrials
@@ -393,7 +394,12 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
 /// Raises a caveat that needs several trials of a run.
 fn plant_run(code: CaveatCode) -> Option<Evidence> {
     match code {
-        CaveatCode::NotSteady => judged(code, &rising(), Pass::Mix),
+        CaveatCode::NotSteady => {
+            judged(code, &changing(&[600, 800, 1_000, 1_200, 1_400]), Pass::Mix)
+        }
+        CaveatCode::Burst => {
+            judged(code, &changing(&[900, 900, 900, 300, 300, 300, 300]), Pass::Mix)
+        }
         CaveatCode::TooFewTrials => judged(code, &run(&[100, 101], &[]), Pass::Write),
         CaveatCode::WideInterval => judged(code, &run(&[100, 130, 115, 120, 90], &[]), Pass::Write),
         CaveatCode::MixedTrials => {

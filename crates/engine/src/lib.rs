@@ -17,6 +17,7 @@ pub mod external;
 mod file_system;
 pub mod intervals;
 mod limits;
+mod live_times;
 pub mod measure;
 pub mod recorder;
 pub mod residency;

@@ -131,12 +131,17 @@ pub(crate) const TIMELINE_STEP_NS: u64 = 5_000_000;
 /// Maximum number of points in a timeline. When it is reached, the interval is doubled.
 pub(crate) const TIMELINE_POINTS_MAX: usize = 256;
 
+/// Maximum number of intervals of a pass whose response times are kept: an hour of seconds. When it
+/// is exceeded, the interval is doubled.
+pub(crate) const INTERVAL_TIMES_MAX: usize = 3_600;
+
 /// How long a worker may take to return delegations at the end of its pass, in nanoseconds. The
 /// server forgets the rest when the lease expires.
 pub(crate) const RETURN_WITHIN_NS: u64 = 5_000_000_000;
 
 const _: () = assert!(STOPPED_CLEAN_UP_IDLE_MAX.as_nanos() < STOPPED_CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(STOPPED_CLEAN_UP_MAX.as_nanos() < CLEAN_UP_MAX.as_nanos());
+const _: () = assert!(INTERVAL_TIMES_MAX.is_multiple_of(2));
 const _: () = assert!(TIMELINE_POINTS_MAX.is_multiple_of(2));
 const _: () = assert!(ALIGNMENT.is_power_of_two());
 const _: () = assert!(TICK.as_millis() <= WATCH_TICK.as_millis());

@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::cpus::Cpus;
 use crate::intervals::{IntervalCounts, IntervalWatch};
 use crate::limits::{AWAKE_NS, VAIN_TIMEOUTS_MAX};
+use crate::live_times::LiveTimes;
 use crate::recorder::Recorder;
 use crate::stonewall::PassState;
 use crate::target::{OpenedBackend, TargetError, TrialTarget};
@@ -103,7 +104,8 @@ pub fn measure(
                     Ok(opened.with_journal(target, spec, worker, counts))
                 });
                 // If the receiver is gone, the gate was closed, too.
-                let _ = ready.send(opened.is_ok());
+                let times = opened.as_ref().ok().map(|ready| ready.recorder.live_times());
+                let _ = ready.send(times);
                 drop(ready);
                 // Wait even after a failure, so that all workers report after the start has been
                 // decided.
@@ -131,8 +133,8 @@ pub fn measure(
         }
         // Drop our own senders, so that the receivers notice when all workers have dropped theirs.
         drop((done, ready));
-        let opened = arrivals.into_iter().filter(|is_open| *is_open).count();
-        let all_opened = opened == gates.len();
+        let opened: Vec<Vec<Arc<LiveTimes>>> = arrivals.into_iter().flatten().collect();
+        let all_opened = opened.len() == gates.len();
         // The start gate: all backends are open and all workers are waiting for their channels.
         // From here on, whatever the caller counts (its own facts, the server's counters) belongs
         // to the pass.
@@ -141,7 +143,8 @@ pub fn measure(
         let clock = target.clock().as_ref();
         let begun_ns = clock.now_ns().max(start_ns.unwrap_or(0));
         let follows = share.count < spec.workers;
-        let mut watch = Watch::new(clock, &progress, spec, begun_ns, monitor);
+        let times = opened.into_iter().flatten().collect();
+        let mut watch = Watch::new(clock, &progress, times, spec, begun_ns, monitor);
         if is_journaled {
             watch = watch.with_intervals(IntervalWatch::new(intervals, target.journal().cloned()));
         }
@@ -227,8 +230,11 @@ impl Ready {
         seed: u64,
     ) -> Result<Self, TargetError> {
         let opened = target.open_files_of(spec, pass, worker, files_of)?;
-        let recorder = Recorder::new(pass.kinds());
+        let mut recorder = Recorder::new(pass.kinds());
         let stream = OpStream::new(spec, pass, files_of, seed).scheduled_by(target.schedule_seed());
+        if !stream.is_open_loop() {
+            recorder = recorder.of_closed_loop();
+        }
         let mut admission = Admission::new(spec, &stream, opened.queue_depth);
         if let Some(rewrites) = target.rewrites()
             && pass == Pass::Mix
@@ -455,6 +461,7 @@ fn assemble_pass(
             start_skew_ns: last_start - first_start,
             client_cpu_ns: watched.client_cpu_ns,
             samples: watched.samples,
+            interval_times: watched.interval_times,
             intervals: watched.intervals,
             scope: initial_scope(rate_per_s, &reports, watched.stalls),
             ..PassResult::new(pass)

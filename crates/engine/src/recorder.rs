@@ -4,9 +4,12 @@
 //! equals service time and is recorded only once. Ops scheduled or sent before the counting starts
 //! are counted separately and their latencies are not recorded, but their failures count.
 
+use std::sync::Arc;
+
 use model::{Completion, Histogram, KindResult, Op, OpError, OpKind, Outcome, WarmedUp};
 
 use crate::limits::ERROR_KINDS_MAX;
+use crate::live_times::LiveTimes;
 
 /// What one worker has recorded.
 pub struct Recorder {
@@ -31,9 +34,39 @@ struct Kind {
     warm_done: u64,
     warm_bytes: u64,
     errors: [(OpError, u64); ERROR_KINDS_MAX],
-    service_time: Histogram,
-    /// Used only if ops are scheduled in advance.
-    response_time: Histogram,
+    service_time: Times,
+    /// Used only if ops are scheduled in advance; `None` in a closed loop.
+    response_time: Option<Times>,
+    /// Response times of ops that were never started.
+    unstarted: Histogram,
+}
+
+/// Times of one kind of op, whose counts the watcher may read.
+struct Times {
+    counts: Arc<LiveTimes>,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { counts: Arc::default(), sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl Times {
+    #[inline]
+    fn record_n(&mut self, value_ns: u64, times: u64) {
+        self.counts.count(value_ns, times);
+        self.sum_ns += u128::from(value_ns) * u128::from(times);
+        self.min_ns = self.min_ns.min(value_ns);
+        self.max_ns = self.max_ns.max(value_ns);
+    }
+
+    fn histogram(&self) -> Histogram {
+        self.counts.histogram(self.sum_ns, self.min_ns..=self.max_ns)
+    }
 }
 
 impl Recorder {
@@ -60,8 +93,9 @@ impl Recorder {
                 warm_done: 0,
                 warm_bytes: 0,
                 errors: [(OpError(0), 0); ERROR_KINDS_MAX],
-                service_time: Histogram::new(),
-                response_time: Histogram::new(),
+                service_time: Times::default(),
+                response_time: Some(Times::default()),
+                unstarted: Histogram::sparse(),
             }));
         }
         recorder
@@ -71,6 +105,15 @@ impl Recorder {
     #[must_use]
     pub const fn counting_from(mut self, instant_ns: u64) -> Self {
         self.counts_ns = instant_ns;
+        self
+    }
+
+    /// Frees the memory that only ops scheduled in advance need.
+    #[must_use]
+    pub(crate) fn of_closed_loop(mut self) -> Self {
+        for kind in self.kinds.iter_mut().flatten() {
+            kind.response_time = None;
+        }
         self
     }
 
@@ -95,7 +138,22 @@ impl Recorder {
     /// Records that a scheduled op was never started. `waited_ns` is how long it had been waiting
     /// when we gave up, a lower bound of its response time.
     pub(crate) fn record_unstarted(&mut self, kind: OpKind, waited_ns: u64) {
-        self.kind_mut(kind).response_time.record_n(waited_ns, 1);
+        self.kind_mut(kind).unstarted.record_n(waited_ns, 1);
+    }
+
+    /// Returns the counts of times that the watcher reads: response times if ops are scheduled in
+    /// advance, and service times otherwise. Syncs don't count.
+    pub(crate) fn live_times(&self) -> Vec<Arc<LiveTimes>> {
+        let mut live = Vec::new();
+        for (kind, recorded) in OpKind::ALL.iter().zip(&self.kinds) {
+            if let Some(recorded) = recorded
+                && *kind != OpKind::Sync
+            {
+                let times = recorded.response_time.as_ref().unwrap_or(&recorded.service_time);
+                live.push(Arc::clone(&times.counts));
+            }
+        }
+        live
     }
 
     /// Counts a scheduled op of an open loop, regardless of when it starts.
@@ -219,7 +277,9 @@ impl Recorder {
                 // (`model::histogram`).
                 kind.service_time.record_n(completion.service_time_ns(), times);
                 if scheduled_ns != 0 {
-                    kind.response_time.record_n(completion.response_time_ns(), times);
+                    if let Some(response_time) = &mut kind.response_time {
+                        response_time.record_n(completion.response_time_ns(), times);
+                    }
                     if completion.sent_ns >= self.deadline_ns {
                         self.late += times;
                     }
@@ -308,9 +368,14 @@ impl Kind {
         let mut errors = self.errors.to_vec();
         errors.retain(|(_, count)| *count > 0);
         // In a closed loop nothing is scheduled in advance, so response time equals service time.
-        let is_open_loop = self.response_time.count() > 0;
-        let service_time = self.service_time;
-        let response_time = if is_open_loop { self.response_time } else { service_time.clone() };
+        let service_time = self.service_time.histogram();
+        let mut response_time = self.unstarted;
+        if let Some(started) = &self.response_time {
+            response_time.merge(&started.histogram());
+        }
+        if response_time.count() == 0 {
+            response_time = service_time.clone();
+        }
         KindResult {
             kind,
             issued: self.issued - self.warm_done,

@@ -4,14 +4,18 @@
 //! the measured loop nothing. All times are relative to when the pass starts to count. The duration
 //! of a stall is a lower bound: a late tick never causes one.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use model::{IntervalSample, IntervalStats, RunSpec, Stall, Stalls, TimelinePoint, Work};
+use model::{
+    IntervalSample, IntervalStats, IntervalTimes, RunSpec, Stall, Stalls, TimelinePoint, Work,
+};
 
 use crate::clock::Clock;
 use crate::intervals::IntervalWatch;
 use crate::limits::WATCH_TICK;
+use crate::live_times::{LiveTimes, TimesWatch};
 use crate::stop::Stop;
 use crate::timeline::Timeline;
 use crate::worker::Progress;
@@ -45,6 +49,7 @@ pub(crate) struct Watch<'a> {
     /// Samples to keep, at the plan's interval.
     kept: Series,
     samples: Vec<IntervalSample>,
+    times: TimesWatch,
     standing: StallDetector,
     /// Progress over time. Only used if other hosts work at the same time.
     timeline: Option<Timeline>,
@@ -58,6 +63,8 @@ pub(crate) struct Watch<'a> {
 pub(crate) struct PassRecords {
     /// Work in each interval.
     pub samples: Vec<IntervalSample>,
+    /// Response times in each interval.
+    pub interval_times: Vec<IntervalTimes>,
     /// Periods without completions; `None` if they weren't looked for.
     pub stalls: Option<Stalls>,
     /// The client's CPU time while the pass was counting.
@@ -73,19 +80,22 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(
         clock: &'a dyn Clock,
         progress: &'a [Progress],
+        times: Vec<Arc<LiveTimes>>,
         spec: &RunSpec,
         begun_ns: u64,
         monitor: &Monitor<'_>,
     ) -> Self {
         let origin_ns = begun_ns.saturating_add(spec.warmup_ns());
+        let interval_ns = spec.sampling.interval_ns().max(TICK_NS);
         let at_once = clock.now_ns() >= origin_ns;
         Self {
             clock,
             progress,
             origin_ns,
             live: Series::new(origin_ns, TICK_NS),
-            kept: Series::new(origin_ns, spec.sampling.interval_ns().max(TICK_NS)),
+            kept: Series::new(origin_ns, interval_ns),
             samples: Vec::new(),
+            times: TimesWatch::new(times, interval_ns),
             standing: StallDetector::new(progress.len(), spec.sampling.stall_ns()),
             timeline: None,
             intervals: None,
@@ -160,6 +170,7 @@ impl<'a> Watch<'a> {
             .map_or(0, |before_ns| (monitor.client_cpu_ns)().saturating_sub(before_ns));
         PassRecords {
             samples: self.samples,
+            interval_times: self.times.finish(),
             stalls: self.standing.end(),
             client_cpu_ns,
             timeline: self.timeline.map(Timeline::finish).unwrap_or_default(),
@@ -170,8 +181,9 @@ impl<'a> Watch<'a> {
     fn close_interval(&mut self, at_ns: u64) {
         let taken = self.kept.take_sample(sum_work(self.progress), at_ns);
         self.samples.push(taken);
+        let times = self.times.close_interval(at_ns);
         if let Some(intervals) = &mut self.intervals {
-            intervals.close_interval(at_ns);
+            intervals.close_interval(at_ns, &times);
         }
     }
 }

@@ -30,8 +30,8 @@ pub use judgments::requirement::{Limit, LimitError, LimitMetric, LimitRelation, 
 pub use panicked::Panicked;
 pub use question::Question;
 pub use results::campaign::{
-    Campaign, CampaignLine, CampaignState, Ceiling, CrossCheck, IntervalSample, KindResult,
-    PassResult, Run, Trial, TrialState,
+    Campaign, CampaignLine, CampaignState, Ceiling, CrossCheck, IntervalSample, IntervalTimes,
+    KindResult, PassResult, Run, Trial, TrialState,
 };
 pub use results::client::{ClientRecord, ClientResult, ClientTimes};
 pub use results::held_ops::HeldOps;

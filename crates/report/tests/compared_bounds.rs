@@ -255,6 +255,22 @@ fn cached_side_never_wins() {
 }
 
 #[test]
+fn bypassing_nfs_never_wins() {
+    let nfs = mix(10, 5);
+    let bypassed = with_caveat(mix(30, 5), CaveatCode::Localio);
+    for (before, after) in [(&nfs, &bypassed), (&bypassed, &nfs)] {
+        let compared = whole(before, after, bounds(&[(Measure::Rate, 0.05)]));
+        assert_eq!((compared.has_lost(), compared.is_undecided()), (false, true));
+        let text = compared.render(Format::Table);
+        assert!(text.contains("`localio`") && text.contains("--localio"), "{text}");
+    }
+    // Two sides that both bypass NFS measure the same thing.
+    let slower = with_caveat(mix(10, 5), CaveatCode::Localio);
+    assert!(whole(&bypassed, &slower, bounds(&[(Measure::Rate, 0.05)])).has_lost());
+    assert!(!whole(&slower, &bypassed, bounds(&[(Measure::Rate, 0.05)])).is_undecided());
+}
+
+#[test]
 fn verdict_names_caveats_of_both_sides() {
     let before = mix(10, 5);
     let after = with_caveat(mix(30, 5), CaveatCode::Retransmits);

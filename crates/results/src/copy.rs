@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 use crate::row::damaged_value;
-use crate::tree::Table;
+use crate::tree::{Table, may_lack};
 
 /// How the keys of a table change when copied.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,9 @@ pub(crate) fn copy_table<'a>(
     below: &str,
     keys: &mut Keys<'a>,
 ) -> rusqlite::Result<usize> {
+    if may_lack(connection, "other", &table.name)? {
+        return Ok(0);
+    }
     if find_key(keys, &table.name).is_none() {
         keys.push((&table.name, Key::Shifted(key_shift(connection, table, below)?)));
     }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use model::{
     Campaign, Caveat, CaveatCode, ClientResult, CrossCheck, Evidence, Fact, Histogram,
-    IntervalSample, KindResult, OpError, OpKind, Pass, PassResult, Question, Run, RunSpec, Scope,
-    Trial, TrialState,
+    IntervalSample, IntervalTimes, KindResult, OpError, OpKind, Pass, PassResult, Question, Run,
+    RunSpec, Scope, Trial, TrialState,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -159,6 +159,10 @@ fn read_details(
     })?;
     for_each_child(connection, ChildTable::of_passes("intervals"), ids, |at, row| {
         passes[at].intervals.push(soak::read_interval(row)?);
+        Ok(())
+    })?;
+    for_each_child(connection, ChildTable::of_passes("interval_times"), ids, |at, row| {
+        passes[at].interval_times.push(read_interval_times(row)?);
         Ok(())
     })?;
     for_each_child(connection, ChildTable::of_passes("fault_events"), ids, |at, row| {
@@ -429,6 +433,10 @@ fn read_sample(row: &Row<'_>) -> rusqlite::Result<IntervalSample> {
         ops: count(row, "ops")?,
         bytes: count(row, "bytes")?,
     })
+}
+
+fn read_interval_times(row: &Row<'_>) -> rusqlite::Result<IntervalTimes> {
+    Ok(IntervalTimes { at_ns: count(row, "at_ns")?, times: read_histogram(row, "times")? })
 }
 
 fn read_caveat(row: &Row<'_>) -> rusqlite::Result<Caveat> {

@@ -222,6 +222,21 @@ CREATE TABLE intervals (
 
 CREATE INDEX intervals_of_pass ON intervals (pass_id);
 
+-- Times of the ops that completed in an interval of a pass, from scheduled to done. In a long pass,
+-- intervals are longer than those of samples.
+CREATE TABLE interval_times (
+    id      INTEGER PRIMARY KEY,
+    pass_id INTEGER NOT NULL REFERENCES passes (id),
+    at_ns   INTEGER NOT NULL,                  -- end of the interval, from the start of the pass
+    ops     INTEGER NOT NULL,                  -- derived from times, for queries; all but sync
+    p50_ns  INTEGER NOT NULL,
+    p99_ns  INTEGER NOT NULL,
+    max_ns  INTEGER NOT NULL,
+    times   BLOB NOT NULL                      -- coarse histogram, format version in its first byte
+) STRICT;
+
+CREATE INDEX interval_times_of_pass ON interval_times (pass_id);
+
 -- Disturbances of hosts during a pass of a soak; times are relative to the start of the pass.
 CREATE TABLE fault_events (
     id         INTEGER PRIMARY KEY,

@@ -102,6 +102,9 @@ impl Store {
                     store.transact(|transaction| migrate(transaction, &MIGRATIONS))?;
                 }
                 store.check_schema()?;
+                if store.explain(tree::lacks_later_tables(&store.connection))? {
+                    store.transact(|transaction| tree::add_later_tables(transaction))?;
+                }
             }
         }
         remove_abandoned(path);
@@ -127,6 +130,7 @@ impl Store {
         match owner {
             FileOwner::Ours => {
                 store.check_schema()?;
+                store.explain(tree::add_later_tables(&store.connection))?;
                 Ok(store)
             }
             FileOwner::Empty => Err(StoreError::Empty(path.to_owned())),

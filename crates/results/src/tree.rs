@@ -14,6 +14,10 @@ use crate::row::rows;
 /// The schema of a new file.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
+/// Tables that files of earlier versions may lack. They only add data, so the schema version is the
+/// same, and such a file is read as if they were empty.
+const ADDED_LATER: [&str; 1] = ["interval_times"];
+
 /// The root table, to which all others belong.
 pub(crate) const ROOT: &str = "campaigns";
 
@@ -99,13 +103,15 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
 
 /// Describes the first of our tables that is missing, or that lacks one of our columns.
 pub(crate) fn find_missing(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let all_found = read_objects(connection)?;
     for SchemaObject { name, .. } in our_tables() {
-        if !all_found.iter().any(|found| found.name.eq_ignore_ascii_case(name)) {
+        if !has_table(connection, "main", name)? && !ADDED_LATER.contains(&name.as_str()) {
             return Ok(Some(format!("the table `{name}` is missing")));
         }
     }
     for table in &Tree::own_schema().tables {
+        if may_lack(connection, "main", &table.name)? {
+            continue;
+        }
         let found = read_columns(connection, &table.name)?;
         for Column { name, .. } in &table.columns {
             if !found.iter().any(|column| column.name.eq_ignore_ascii_case(name)) {
@@ -114,6 +120,54 @@ pub(crate) fn find_missing(connection: &Connection) -> rusqlite::Result<Option<S
         }
     }
     Ok(None)
+}
+
+/// Adds the tables that a file of an earlier version lacks. If it is only read, they are added to
+/// this connection, which sees them as if they were in the file.
+pub(crate) fn add_later_tables(connection: &Connection) -> rusqlite::Result<()> {
+    let is_readonly = connection.is_readonly("main")?;
+    for name in ADDED_LATER {
+        if has_table(connection, "main", name)? {
+            continue;
+        }
+        let belongs = |made: &&SchemaObject| made.name.starts_with(name) && !made.is_view;
+        for SchemaObject { sql, .. } in all_made().iter().filter(belongs) {
+            match sql.strip_prefix("CREATE TABLE ") {
+                Some(table) if is_readonly => {
+                    connection.execute_batch("PRAGMA temp_store = MEMORY")?;
+                    connection.execute_batch(&format!("CREATE TEMP TABLE {table}"))?;
+                }
+                None if is_readonly => {}
+                _ => connection.execute_batch(sql)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if the file lacks a table that was added later.
+pub(crate) fn lacks_later_tables(connection: &Connection) -> rusqlite::Result<bool> {
+    for name in ADDED_LATER {
+        if !has_table(connection, "main", name)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns true if a file without this table is valid and lacks it. `database` is `main` or the
+/// name of an attached file.
+pub(crate) fn may_lack(
+    connection: &Connection,
+    database: &str,
+    table: &str,
+) -> rusqlite::Result<bool> {
+    Ok(ADDED_LATER.contains(&table) && !has_table(connection, database, table)?)
+}
+
+fn has_table(connection: &Connection, database: &str, name: &str) -> rusqlite::Result<bool> {
+    let sql = format!("SELECT count(*) FROM {database}.sqlite_schema WHERE lower(name) = ?1");
+    connection.query_row(&sql, [name], |row| Ok(row.get::<_, i64>(0)? > 0))
 }
 
 fn our_tables() -> impl Iterator<Item = &'static SchemaObject> {

@@ -4,8 +4,8 @@
 //! never wrapped.
 
 use model::{
-    Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, Question,
-    RunSpec, Scope,
+    Campaign, CampaignState, Ceiling, ClientResult, Fact, IntervalTimes, KindResult, PassResult,
+    Question, RunSpec, Scope,
 };
 use model::{Trial, TrialState};
 use rusqlite::{Connection, Transaction, named_params, params};
@@ -285,6 +285,20 @@ fn insert_details(
         let ops = to_sql_integer(sample.ops)?;
         let bytes = to_sql_integer(sample.bytes)?;
         insert.execute(params![pass_id, at, ops, bytes])?;
+    }
+    let sql = "INSERT INTO interval_times (pass_id, at_ns, ops, p50_ns, p99_ns, max_ns, times)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let mut insert = transaction.prepare_cached(sql)?;
+    for IntervalTimes { at_ns, times } in &pass.interval_times {
+        insert.execute(params![
+            pass_id,
+            to_sql_integer(*at_ns)?,
+            to_sql_integer(times.count())?,
+            to_sql_integer(times.quantile(0.5))?,
+            to_sql_integer(times.quantile(0.99))?,
+            to_sql_integer(times.max())?,
+            times.to_bytes(),
+        ])?;
     }
     let sql = "INSERT INTO caveats (pass_id, code, severity, evidence, found, bound, unit, source)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";

@@ -45,6 +45,7 @@ fn omits_large_parts_from_outline() {
         pass.cross_checks = bare.cross_checks;
         pass.clients = bare.clients;
         pass.hosts = bare.hosts;
+        pass.interval_times = bare.interval_times;
         pass.intervals = bare.intervals;
         pass.fault_events = bare.fault_events;
         pass.scope = bare.scope;

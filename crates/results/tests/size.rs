@@ -14,7 +14,7 @@ const COPIES: u32 = 2_000;
 const MEMORY_KIB_MAX: u64 = 120 * 1_024;
 
 /// Every table below runs, parents first, and the keys that differ between copies.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "runs",
     "settings",
     "trials",
@@ -22,6 +22,7 @@ const TABLES: [&str; 13] = [
     "kinds",
     "op_errors",
     "samples",
+    "interval_times",
     "caveats",
     "cross_checks",
     "clients",

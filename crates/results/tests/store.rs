@@ -7,7 +7,7 @@ use std::path::Path;
 mod material;
 
 use material::{campaign, filled, keep, pass, spec, trial};
-use model::{CampaignState, Ceiling, OpKind, Pass, Target, TrialState};
+use model::{Campaign, CampaignState, Ceiling, OpKind, Pass, Target, TrialState};
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
 
@@ -42,6 +42,38 @@ fn rejects_file_with_missing_table() {
     let (_directory, path) = filled();
     Connection::open(&path).unwrap().execute_batch("DROP TABLE clients").unwrap();
     refused(&path, "the table `clients` is missing");
+}
+
+/// Removes the times of all intervals from a campaign.
+fn without_interval_times(mut campaign: Campaign) -> Campaign {
+    for pass in campaign.runs.iter_mut().flat_map(|run| &mut run.trials).flat_map(|t| &mut t.passes)
+    {
+        pass.interval_times.clear();
+    }
+    campaign
+}
+
+#[test]
+fn reads_file_from_before_interval_times() {
+    let (directory, path) = filled();
+    let drop_table = "DROP TABLE interval_times";
+    Connection::open(&path).unwrap().execute_batch(drop_table).unwrap();
+    let before = fs::read(&path).unwrap();
+    let older = without_interval_times(campaign());
+    let store = Store::open_existing(&path).unwrap();
+    assert_eq!((store.load(1).unwrap(), store.list().unwrap().len()), (older.clone(), 1));
+    drop(store);
+    assert_eq!(fs::read(&path).unwrap(), before, "reading changes nothing");
+    let mut other = Store::open_or_create(&directory.path().join("other.db")).unwrap();
+    other.import(&path).unwrap();
+    assert_eq!(other.load(1).unwrap(), older);
+    // Writing adds the table, and what is added has times.
+    let mut store = Store::open_or_create(&path).unwrap();
+    keep(&mut store, &campaign());
+    drop(store);
+    let store = Store::open_existing(&path).unwrap();
+    assert_eq!(store.load(1).unwrap(), older);
+    assert_eq!(store.load(2).unwrap().runs, campaign().runs);
 }
 
 #[test]

@@ -127,6 +127,27 @@ pub(crate) const ROUND_OPS_OPEN_MIN: u64 = 500;
 /// [`STEADY_RANGE_MAX`].
 pub(crate) const ROUND_SYNC_SHARE_MAX: f64 = 0.1;
 
+/// Minimum factor between two levels of a rate to name them: the limits of steadiness allow less
+/// than half of that, and a longer pass changes the result by as much as other factors would.
+pub const LEVEL_RATIO_MIN: f64 = 1.5;
+
+/// Minimum number of intervals of each level, and its minimum length in nanoseconds. Shorter ones
+/// are warm-up or the end of the pass. Slightly less than two seconds, as [`ROUND_NS_MIN`].
+pub(crate) const LEVEL_INTERVALS_MIN: usize = 3;
+pub(crate) const LEVEL_NS_MIN: u64 = 2 * ROUND_NS_MIN;
+
+/// Maximum share of the intervals of a level that may be on the other side, such as stalls. With
+/// more, the rate did not stay there.
+pub(crate) const LEVEL_ASTRAY_MAX: f64 = 0.1;
+
+/// Maximum probability of two levels by chance, over all positions. At most one in a thousand
+/// passes without a drop is reported, even if its neighbors are alike.
+pub const LEVEL_PROBABILITY_MAX: f64 = 0.001;
+
+/// Maximum deviations from two levels as a share of those from a steady decline. A decline deviates
+/// from two levels by a quarter of its variance, and two levels do so from a decline.
+pub(crate) const LEVEL_RAMP_MAX: f64 = 0.5;
+
 /// Results written to the same file system mark a row if they exceed this share of the data
 /// transferred by the pass. They are written between trials, and less than 1 % takes neither space
 /// nor cache worth mentioning.

@@ -22,6 +22,7 @@ use crate::ranks::RanksCompared;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
 
+mod bursts;
 mod caveats;
 mod parts;
 mod rates;

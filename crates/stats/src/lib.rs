@@ -23,6 +23,7 @@ pub mod host_balance;
 pub mod interference;
 pub mod judge;
 pub mod ladder;
+mod level_drop;
 mod load_search;
 mod multiple_comparisons;
 mod outlier;
@@ -45,6 +46,7 @@ pub use judge::{
     CaveatExtent, Cpu, CpuUnit, DisturbedTrial, Failure, Judged, JudgedCaveat, KindShare, Point,
     WireUse,
 };
+pub use level_drop::{LevelDrop, RateInterval, level_drop};
 pub use load_search::{LoadRange, LoadSearch, Spacing};
 pub use multiple_comparisons::holm;
 pub use outlier::{Score, discarded, modified_z_scores, outliers};

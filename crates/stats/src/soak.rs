@@ -5,12 +5,16 @@
 //! latest possible time. Unknown values are `None` and lead to an inconclusive verdict instead of a
 //! guess.
 
+mod burst;
 mod effect;
 mod memory;
 
 use model::soak::{Finding, Recovery};
 use model::{DataCheck, OpError, OpKind, Pass, PassResult, Soak, Trial, TrialState};
 
+use crate::level_drop::LevelDrop;
+
+use burst::find_burst;
 use effect::Segment;
 use memory::measure_memory;
 
@@ -59,6 +63,8 @@ pub struct SoakResult {
     pub findings: Vec<SegmentFinding>,
     /// Why the last segment failed, if it did.
     pub failure: Option<String>,
+    /// The rate fell to a lower level for good, apart from the effects of faults.
+    pub burst: Option<LevelDrop>,
     /// Memory of this program; `None` if there is too little data.
     pub memory: Option<Memory>,
 }
@@ -161,11 +167,13 @@ pub fn judge_soak(soak: &Soak, trials: &[Trial]) -> SoakResult {
         kept: DataCheck::default(),
         findings: Vec::new(),
         failure: None,
+        burst: None,
         memory: measure_memory(trials),
     };
     for trial in trials {
         soaked.add_segment(soak, trial);
     }
+    soaked.burst = find_burst(soak, trials, &soaked.effects);
     soaked.data = soaked.judge_data();
     soaked.verdict = soaked.judge_server();
     soaked

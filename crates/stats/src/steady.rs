@@ -78,10 +78,7 @@ pub(crate) fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> 
     if !can_be_even {
         return None;
     }
-    // No worker was in its last sync before this time. The first one to finish spent at most this
-    // long in it, and the others finished later.
-    let until_ns = result.first_done_ns.saturating_sub(syncs.longest_ns);
-    let samples = whole_samples(spec.sampling.interval_ns(), result, until_ns);
+    let samples = busy_samples(spec, result);
     let is_open = spec.load.rate_per_s > 0;
     // Random arrivals need more ops to even out.
     let ops_min = if is_open { ROUND_OPS_OPEN_MIN } else { ROUND_OPS_MIN };
@@ -108,6 +105,20 @@ pub(crate) fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> 
     }
     let fits = syncs.fit_rounds_of(rounds.shortest_ns, spec.all_workers());
     if fits && all_ops >= ops_min * ROUNDS as u64 { Some(rounds) } else { None }
+}
+
+/// Returns the samples of full length in which all workers were busy with ops other than their last
+/// sync, with their lengths.
+pub(crate) fn busy_samples<'a>(
+    spec: &RunSpec,
+    result: &'a PassResult,
+) -> Vec<(u64, &'a IntervalSample)> {
+    let is_timed = result.pass.is_timed();
+    let syncs = if is_timed { FileSyncs::default() } else { FileSyncs::from_result(result) };
+    // No worker was in its last sync before this time. The first one to finish spent at most this
+    // long in it, and the others finished later.
+    let until_ns = result.first_done_ns.saturating_sub(syncs.longest_ns);
+    whole_samples(spec.sampling.interval_ns(), result, until_ns)
 }
 
 /// Syncs of a pass that ends each file with one.

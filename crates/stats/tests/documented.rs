@@ -23,6 +23,8 @@ fn documents_every_constant() {
         ("DRIFT_TRIALS_MIN", criteria::DRIFT_TRIALS_MIN as f64),
         ("DRIFT_PROBABILITY_MAX", criteria::DRIFT_PROBABILITY_MAX),
         ("DRIFT_PROBABILITY_MANY_MAX", criteria::DRIFT_PROBABILITY_MANY_MAX),
+        ("LEVEL_RATIO_MIN", criteria::LEVEL_RATIO_MIN),
+        ("LEVEL_PROBABILITY_MAX", criteria::LEVEL_PROBABILITY_MAX),
     ] {
         let line = format!("| `{name}` | {value} |");
         assert!(page.contains(&line), "docs/design/statistics.md lacks {line}");

@@ -9,9 +9,9 @@ use fleet::clock::Mapping;
 use fleet::{PassEnd, TrialAbort};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, Host, HostResult, IntervalSample, KindResult,
-    ListingWork, OfferedLoad, PassResult, ProcessorWait, RunSpec, Scope, Span, Stalls,
-    TimelinePoint, WarmedUp, WireBytes, Work, WorkingSet,
+    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, Host, HostResult, IntervalSample,
+    IntervalTimes, KindResult, ListingWork, OfferedLoad, PassResult, ProcessorWait, RunSpec, Scope,
+    Span, Stalls, TimelinePoint, WarmedUp, WireBytes, Work, WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
@@ -183,6 +183,7 @@ fn add_up(result: &mut PassResult, parts: Vec<AgentPass>) {
         result.add_intervals(&part);
         KindResult::merge_all(&mut result.kinds, part.kinds);
         add_samples(&mut result.samples, &part.samples);
+        IntervalTimes::merge_all(&mut result.interval_times, part.interval_times);
         add_cross_checks(&mut result.cross_checks, part.cross_checks);
         result.clients.extend(part.clients);
         for mut telemetry in part.telemetry {
@@ -191,6 +192,22 @@ fn add_up(result: &mut PassResult, parts: Vec<AgentPass>) {
         }
     }
     result.clients.sort_by_key(|client| client.client);
+    refine_quantiles(result);
+}
+
+/// Replaces the quantiles of a soak's intervals, which are those of the worst host, by those of all
+/// ops together.
+fn refine_quantiles(result: &mut PassResult) {
+    for (interval, IntervalTimes { times, .. }) in
+        result.intervals.iter_mut().zip(&result.interval_times)
+    {
+        // In a long segment, and if an interval ended late on one host, they cover other times.
+        if interval.ops == times.count() {
+            interval.p50_ns = times.quantile(0.5);
+            interval.p95_ns = times.quantile(0.95);
+            interval.p99_ns = times.quantile(0.99);
+        }
+    }
 }
 
 /// Adds samples interval by interval.

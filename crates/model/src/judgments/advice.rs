@@ -70,7 +70,9 @@ impl CaveatCode {
                 with(Setting::SmallFiles, "--small-files 100000"),
                 with(Setting::Entries, "--entries 1000000"),
             ],
-            Self::NotSteady => vec![with(Setting::Duration, "--warmup 10s --duration 60s")],
+            Self::NotSteady | Self::Burst => {
+                vec![with(Setting::Duration, "--warmup 10s --duration 60s")]
+            }
             Self::Unsynchronised | Self::MixShares => {
                 vec![with(Setting::Duration, "--duration 60s")]
             }
@@ -109,7 +111,7 @@ impl CaveatCode {
                 with(Setting::FileSize, "files larger than memory (--file-size)"),
                 hint("a remount between the passes"),
             ],
-            Self::NotSteady => vec![
+            Self::NotSteady | Self::Burst => vec![
                 with(Setting::Duration, "a longer --duration"),
                 with(Setting::FileSize, "larger files (--file-size)"),
                 with(Setting::Warmup, "a longer --warmup"),

@@ -182,6 +182,10 @@ codes! {
     NotSteady, "not-steady", Degraded,
         "The rate had not settled: it changed during the pass.",
         "Use a longer --warmup and --duration; the time series shows when it changed.";
+    Burst, "burst", Degraded,
+        "The rate fell to a lower level and stayed there: something was used up during the pass.",
+        "Measure longer than the burst, or use it up before (--warmup); look for burst credits, an \
+         SLC cache, or room for dirty pages.";
     Retransmits, "retransmits", Degraded,
         "Calls were resent because their replies did not arrive in time.",
         "Look for packet loss (netstat -su, ethtool -S); use TCP, or smaller transfers.";

@@ -192,6 +192,9 @@ pub struct PassResult {
     /// Independent counts at the target.
     pub cross_checks: Vec<CrossCheck>,
     pub samples: Vec<IntervalSample>,
+    /// Response times in each interval; fewer and longer intervals than `samples` in a long pass.
+    #[serde(default)]
+    pub interval_times: Vec<IntervalTimes>,
     /// Statistics of each interval of a soak.
     #[serde(default)]
     pub intervals: Vec<IntervalStats>,
@@ -229,6 +232,7 @@ impl PassResult {
             storage_read_bytes: None,
             cross_checks: Vec::new(),
             samples: Vec::new(),
+            interval_times: Vec::new(),
             intervals: Vec::new(),
             fault_events: Vec::new(),
             kinds: Vec::new(),
@@ -396,4 +400,92 @@ pub struct IntervalSample {
     pub ops: u64,
     /// Bytes transferred in it.
     pub bytes: u64,
+}
+
+/// Response times of the ops that completed within one interval of a pass, not counting syncs, as a
+/// coarse histogram. Without scheduled ops, they are service times.
+///
+/// Intervals end at multiples of a step, except for the last one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntervalTimes {
+    /// End of the interval, from the start of the pass.
+    pub at_ns: u64,
+    /// Times of all workers.
+    pub times: Histogram,
+}
+
+impl IntervalTimes {
+    /// Merges the intervals of another host. If they differ in length, the longer ones are used;
+    /// their lengths are the same except for a power of two.
+    pub fn merge_all(all: &mut Vec<Self>, more: Vec<Self>) {
+        let step_ns = Self::step_ns(all).max(Self::step_ns(&more));
+        let mut merged = std::mem::take(all);
+        merged.extend(more);
+        merged.sort_by_key(|interval| interval.at_ns);
+        Self::widen(&mut merged, step_ns);
+        *all = merged;
+    }
+
+    /// Merges the intervals within each multiple of a step.
+    pub fn widen(intervals: &mut Vec<Self>, step_ns: u64) {
+        let step_ns = step_ns.max(1);
+        let mut wide: Vec<Self> = Vec::new();
+        for interval in intervals.drain(..) {
+            match wide.last_mut() {
+                Some(last) if last.at_ns.div_ceil(step_ns) == interval.at_ns.div_ceil(step_ns) => {
+                    last.at_ns = last.at_ns.max(interval.at_ns);
+                    last.times.merge(&interval.times);
+                }
+                _ => wide.push(interval),
+            }
+        }
+        for interval in &mut wide {
+            interval.times = interval.times.packed();
+        }
+        *intervals = wide;
+    }
+
+    /// Returns the usual length of intervals, or 0 if there is only one: that of the shortest
+    /// except for the last, which is a rest. Some are longer, because their end was noticed late.
+    fn step_ns(intervals: &[Self]) -> u64 {
+        let mut begins_ns = 0;
+        let mut shortest_ns = u64::MAX;
+        for interval in intervals.split_last().map_or(&[][..], |(_, whole)| whole) {
+            shortest_ns = shortest_ns.min(interval.at_ns.saturating_sub(begins_ns));
+            begins_ns = interval.at_ns;
+        }
+        if shortest_ns == u64::MAX { 0 } else { shortest_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intervals(ends: &[u64]) -> Vec<IntervalTimes> {
+        let interval = |at_ns: &u64| {
+            let mut times = Histogram::sparse();
+            times.record(*at_ns);
+            IntervalTimes { at_ns: *at_ns, times }
+        };
+        ends.iter().map(interval).collect()
+    }
+
+    fn merged(one: &[u64], other: &[u64]) -> Vec<(u64, u64)> {
+        let mut all = intervals(one);
+        IntervalTimes::merge_all(&mut all, intervals(other));
+        all.iter().map(|interval| (interval.at_ns, interval.times.count())).collect()
+    }
+
+    #[test]
+    fn merges_intervals_of_different_lengths() {
+        assert_eq!(merged(&[10, 20, 30, 33], &[20, 30, 34]), [(10, 1), (20, 2), (30, 2), (34, 2)]);
+        // One host already merged its intervals; the rests at the end have any length.
+        let long = [20, 40, 60, 61];
+        assert_eq!(merged(&long, &[10, 20, 30, 40, 50]), [(20, 3), (40, 3), (60, 2), (61, 1)]);
+        // The end of the third interval was noticed too late.
+        assert_eq!(merged(&[10, 20, 40], &[10, 20, 30]), [(10, 2), (20, 2), (30, 1), (40, 1)]);
+        assert_eq!(merged(&[7], &[]), [(7, 1)]);
+        assert_eq!(merged(&[], &[]), []);
+    }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Track {
     pub times: Option<TimeAxis>,
     /// Names of the lines if they are of different kinds; empty otherwise.
     pub names: Vec<&'static str>,
+    /// Fills the space between each line and the next one.
+    pub is_filled: bool,
     /// Height of the drawing area in pixels.
     pub height: f64,
 }
@@ -42,6 +44,38 @@ pub(crate) struct Track {
 const DASHES: [&str; 3] = ["—", "- -", "···"];
 
 impl Track {
+    /// Creates a track of named lines of times in nanoseconds, on a logarithmic axis. A time of 0
+    /// means that nothing was timed in the interval.
+    pub(crate) fn of_times(
+        label: &str,
+        named: Vec<(&'static str, Vec<(u64, f64)>)>,
+        height: f64,
+    ) -> Self {
+        let mut quickest_ns = u64::MAX;
+        let mut slowest_ns = 0;
+        let mut names = Vec::new();
+        let mut lines = Vec::new();
+        for (name, line) in named {
+            for (_, time_ns) in &line {
+                if *time_ns > 0.0 {
+                    quickest_ns = quickest_ns.min(*time_ns as u64);
+                    slowest_ns = slowest_ns.max(*time_ns as u64);
+                }
+            }
+            names.push(name);
+            lines.push(line);
+        }
+        let times = Some(TimeAxis::new(quickest_ns.min(slowest_ns), slowest_ns));
+        Self {
+            label: format!("{label}, logarithmic"),
+            lines,
+            times,
+            names,
+            height,
+            ..Self::default()
+        }
+    }
+
     /// Draws tracks below each other, over the time up to `ends_ns`. Also returns the total height
     /// in pixels.
     pub(crate) fn draw_all(tracks: &[Self], ends_ns: u64) -> (Markup, f64) {
@@ -78,6 +112,11 @@ impl Track {
                 }
                 @for (at, _) in self.ticks() {
                     line.grid x1="0" x2=(WIDTH) y1=(self.y_percent(at)) y2=(self.y_percent(at)) {}
+                }
+                @if self.is_filled {
+                    @for (number, pair) in self.lines.windows(2).enumerate() {
+                        path.{ "fill s" (number) } d=(self.area(&pair[0], &pair[1], ends_ns)) {}
+                    }
                 }
                 @for (number, line) in self.lines.iter().enumerate() {
                     @let class = (!self.names.is_empty()).then(|| format!("line s{number}"));
@@ -122,6 +161,37 @@ impl Track {
         format!("{:.1}", self.y_pixel(at))
     }
 
+    /// Outlines the space between two lines with the same intervals, without those in which nothing
+    /// was timed.
+    fn area(&self, lower: &[(u64, f64)], upper: &[(u64, f64)], ends_ns: u64) -> String {
+        let mut path = String::new();
+        let mut begins_ns = 0;
+        for ((at_ns, low), (_, high)) in lower.iter().zip(upper) {
+            if self.is_shown(*low) && self.is_shown(*high) {
+                let begin = x_position(begins_ns, ends_ns);
+                let end = x_position(*at_ns, ends_ns);
+                let [top, bottom] = [self.y_of(*high), self.y_of(*low)];
+                // Writing to a string cannot fail.
+                let _ = write!(path, "M{begin},{top:.1} H{end} V{bottom:.1} H{begin} Z");
+            }
+            begins_ns = *at_ns;
+        }
+        path
+    }
+
+    /// Returns false for the time of an interval in which nothing was timed.
+    fn is_shown(&self, value: f64) -> bool {
+        self.times.is_none() || value > 0.0
+    }
+
+    /// Pixel from the top for a value.
+    fn y_of(&self, value: f64) -> f64 {
+        self.y_pixel(match &self.times {
+            Some(axis) => axis.at(value as u64),
+            None => value / self.most.max(1e-9) * 100.0,
+        })
+    }
+
     /// Draws the line in steps, because a value applies to its whole interval. The line is
     /// interrupted if no op completed in an interval, because then nothing was timed.
     fn steps(&self, line: &[(u64, f64)], ends_ns: u64) -> String {
@@ -129,17 +199,13 @@ impl Track {
         let mut begins_ns = 0;
         let mut is_drawn = false;
         for (at_ns, value) in line {
-            let at = match &self.times {
-                Some(axis) => axis.at(*value as u64),
-                None => value / self.most.max(1e-9) * 100.0,
-            };
-            let is_timed = self.times.is_none() || *value > 0.0;
+            let is_timed = self.is_shown(*value);
             if is_timed {
                 let begin = x_position(begins_ns, ends_ns);
                 let end = x_position(*at_ns, ends_ns);
                 let start = if is_drawn { " V".to_owned() } else { format!("M{begin},") };
                 // Writing to a string cannot fail.
-                let _ = write!(path, "{start}{:.1} H{end}", self.y_pixel(at));
+                let _ = write!(path, "{start}{:.1} H{end}", self.y_of(*value));
             }
             begins_ns = *at_ns;
             is_drawn = is_timed;
@@ -167,6 +233,13 @@ mod tests {
         // A rate of 0 is still a rate.
         let rate = Track { most: 10.0, height: 24.0, ..Track::default() };
         assert_eq!(rate.steps(&[(50, 0.0), (100, 10.0)], 100), "M0.0,24.0 H500.0 V4.0 H1000.0");
+    }
+
+    #[test]
+    fn fills_between_lines_with_ops() {
+        let line = |value: f64| [(25, value), (50, 0.0), (100, value)];
+        let area = times(1_000_000).area(&line(1_000.0), &line(1_000_000.0), 100);
+        assert_eq!(area, "M0.0,4.0 H250.0 V72.0 H0.0 ZM500.0,4.0 H1000.0 V72.0 H500.0 Z");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Time series of passes: the rate in each interval, with a line for each trial.
+//! Time series of passes: the rate in each interval, with a line for each trial, and the response
+//! times of all trials together.
 //!
 //! Drawn if a trial has several intervals. All trials of a row share axes that start at 0. Times
 //! without a completion are bands behind the lines, and host activity is below them. JSON and the
@@ -6,7 +7,7 @@
 
 use maud::{Markup, html};
 use model::units::Nanos;
-use model::{Pass, PassResult, Stall, Telemetry};
+use model::{IntervalTimes, Pass, PassResult, Stall, Telemetry};
 
 use crate::campaign::host_activity::HostActivity;
 use crate::chart::{Picture, Track, figures};
@@ -23,8 +24,9 @@ const TRIALS_MAX: usize = 20;
 const INTERVALS_MAX: usize = 2_000;
 /// Maximum number of hosts to draw tracks for.
 const HOSTS_MAX: usize = 3;
-/// Height in pixels of the track of rates, and of a host's track.
+/// Height in pixels of the tracks of rates and response times, and of a host's track.
 const RATE: f64 = 80.0;
+const TIMES: f64 = 90.0;
 const HOST: f64 = 36.0;
 
 /// Observed quantity of a host: name, unit, and value over a span.
@@ -44,8 +46,9 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
         @if !drawn.is_empty() {
             p.legend {
                 "The rate in each interval, one line per trial, after ramp and warm-up. Bands mark \
-                 times in which workers completed nothing, the longest in front. Below: host \
-                 activity in the first trial that recorded it."
+                 times in which workers completed nothing, the longest in front. Below: response \
+                 times of the ops of all trials that completed in each interval, from the median \
+                 to the longest; and host activity in the first trial that recorded it."
             }
             (figures(&drawn))
             @if all > ROWS_MAX {
@@ -158,6 +161,7 @@ fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pi
         ends_ns = ends_ns.max(line.ends_ns());
     }
     let mut tracks = vec![rates];
+    tracks.extend(times_track(row));
     // Trials repeat the same work, so show the hosts of one of them.
     for result in pass_results(row) {
         if result.telemetry.iter().any(|host| host.times_ns.len() > INTERVALS_MIN) {
@@ -202,6 +206,33 @@ fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
     track.label = format!("rate, 0 to {}", stats::Rate::for_pass(pass, most));
     let range = stats::Rate::interval(pass, least, most);
     (track, format!("from {range} in {}", counted(lines.len(), "trial")))
+}
+
+/// Builds the track of response times: p50, p99 and maximum over all trials. `None` if there are
+/// too few intervals.
+fn times_track(row: &Row<'_>) -> Option<Track> {
+    let mut intervals = Vec::new();
+    for result in pass_results(row).into_iter().take(TRIALS_MAX) {
+        IntervalTimes::merge_all(&mut intervals, result.interval_times.clone());
+    }
+    if intervals.len() < INTERVALS_MIN {
+        return None;
+    }
+    let together = intervals.len().div_ceil(INTERVALS_MAX);
+    let mut lines: [Vec<(u64, f64)>; 3] = Default::default();
+    for chunk in intervals.chunks_mut(together) {
+        let (last, others) = chunk.split_last_mut()?;
+        for interval in others {
+            last.times.merge(&interval.times);
+        }
+        let times = &last.times;
+        let values = [times.quantile(0.5), times.quantile(0.99), times.max()];
+        for (line, value_ns) in lines.iter_mut().zip(values) {
+            line.push((last.at_ns, value_ns as f64));
+        }
+    }
+    let named = ["p50", "p99", "max"].into_iter().zip(lines).collect();
+    Some(Track { is_filled: true, ..Track::of_times("response time", named, TIMES) })
 }
 
 /// Builds the tracks of a host, without quantities that did not change.

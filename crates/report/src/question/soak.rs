@@ -7,7 +7,7 @@ mod timeline;
 
 use model::soak::{BlockState, FaultKind, Finding};
 use model::units::{Nanos, Size};
-use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
+use model::{Ability, Campaign, NfsVersion, Pass, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
 use stats::soak::{
     DataState, Effect, FailedOps, ReadBack, SegmentCounts, SegmentFinding, SoakResult, Verdict,
@@ -30,6 +30,7 @@ pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     sentences.extend(soaked.effects.iter().map(|effect| describe_effect(effect, leases)));
     sentences.push(describe_errors(&soaked));
     sentences.push(describe_data(&soaked));
+    sentences.extend(describe_burst(&soaked));
     sentences.extend(describe_memory(&soaked));
     let mut tables = Vec::new();
     tables.extend(fault_table(&soaked));
@@ -283,6 +284,11 @@ fn describe_data(soaked: &SoakResult) -> String {
     )
 }
 
+fn describe_burst(soaked: &SoakResult) -> Option<String> {
+    let drop = soaked.burst?;
+    Some(format!("The rate fell for good: {}.", drop.describe(Pass::Mix)))
+}
+
 fn describe_memory(soaked: &SoakResult) -> Option<String> {
     let memory = soaked.memory?;
     let early = Size(memory.early_bytes);
@@ -446,6 +452,15 @@ fn soak_json(soaked: &SoakResult) -> Value {
         }),
         None => Value::Null,
     };
+    let burst = match soaked.burst {
+        Some(drop) => json!({
+            "before_per_s": drop.before_per_s,
+            "after_per_s": drop.after_per_s,
+            "at_ns": drop.at_ns,
+            "ops": drop.amount,
+        }),
+        None => Value::Null,
+    };
     let mut errors = Vec::new();
     for FailedOps { kind, error, count } in &soaked.errors {
         errors.push(json!({ "kind": kind.name(), "error": error.name(), "count": count }));
@@ -468,6 +483,7 @@ fn soak_json(soaked: &SoakResult) -> Value {
         "errors": errors,
         "recovery": soaked.recovery,
         "kept": soaked.kept,
+        "burst": burst,
         "memory": memory,
     })
 }

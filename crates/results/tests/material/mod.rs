@@ -10,10 +10,11 @@ use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     ClientTimes, Completion, CrossCheck, DataCheck, Durability, Evidence, Fact, FaultEvent,
     Histogram, HostResult, Identity, Interference, InterferenceSource, IntervalSample,
-    IntervalStats, KindResult, Metric, MetricKind, NfsSettings, NfsTarget, NfsVersion, OfferedLoad,
-    Op, OpError, OpKind, Outcome, Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope,
-    Sec, Stable, Stall, Stalls, Target, Telemetry, TlsOptions, Trial, TrialState, WarmedUp, Work,
-    WorkingSet, Workload, XprtSec,
+    IntervalStats, IntervalTimes, KindResult, ListingCalls, ListingWork, Metric, MetricKind,
+    NfsSettings, NfsTarget, NfsVersion, OfferedLoad, Op, OpError, OpKind, Outcome, Pass,
+    PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target,
+    Telemetry, TlsOptions, Trial, TrialState, WarmedUp, WireBytes, Work, WorkingSet, Workload,
+    XprtSec,
 };
 use results::Store;
 use tempfile::TempDir;
@@ -190,6 +191,9 @@ pub fn pass(pass: Pass, kind: OpKind) -> PassResult {
             source: "READ calls at the server".into(),
         }],
         samples: vec![IntervalSample { at_ns: 100, ops: 3, bytes: 4 }; 3],
+        interval_times: [100, 160]
+            .map(|at_ns| IntervalTimes { at_ns, times: histogram(&[at_ns, 70_000]).coarse() })
+            .to_vec(),
         intervals: [100, 200]
             .map(|at_ns| IntervalStats {
                 at_ns,

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use model::units::{Nanos, three_digits};
 use model::{Caveat, CaveatCode, Evidence, InterferenceRule, Repetition, RunSpec, Severity};
 
+use super::bursts::{check_burst, drop_of};
 use super::rates::{comparable_rate, pass_rate};
 use super::{CaveatExtent, Judged, JudgedCaveat, PassTrial, TrialGroups};
 use crate::criteria::{
@@ -32,6 +33,7 @@ pub(super) fn collect(
     judged: &Judged,
 ) -> Vec<JudgedCaveat> {
     let mut caveats = from_trials(sorted);
+    caveats.extend(check_burst(spec, sorted, judged.pass));
     caveats.extend(check_steady(spec, sorted));
     caveats.extend(check_interference(spec, sorted));
     // If all trials were set aside, the verdict is invalid whatever their spread.
@@ -356,7 +358,8 @@ fn check_steady(spec: &RunSpec, sorted: &TrialGroups<'_>) -> Option<JudgedCaveat
     for pass_trial in &sorted.sound {
         let Some(rounds) = steady::cut_rounds(spec, pass_trial.result) else { continue };
         let Some(found) = Steadiness::from_rates(&rounds.rates) else { continue };
-        if !found.is_steady() {
+        // Two levels are more informative.
+        if !found.is_steady() && drop_of(spec, pass_trial.result).is_none() {
             seen += 1;
             first = first.or(Some((rounds.shortest_ns, found)));
         }

@@ -4,7 +4,9 @@
 
 use super::*;
 use model::soak::{Disturbance, FaultKind};
-use model::{CaveatCode, FaultEvent, Histogram, HostResult, IntervalStats, KindResult};
+use model::{
+    CaveatCode, FaultEvent, Histogram, HostResult, IntervalSample, IntervalStats, KindResult,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -225,6 +227,41 @@ fn memory_grows_or_not() {
     assert!(steady.is_steady() && steady.ops > 0);
     assert!(with(1 << 10).is_steady() && !with(1 << 20).is_steady());
     assert_eq!(judge_soak(&requested_soak(), &two()).memory, None);
+}
+
+/// Looks for a burst in segments of 1.3 s with these ops in each interval of 100 ms.
+fn burst(segments: &[Vec<u64>], segment_ms: u64, faults: &[FaultEvent]) -> Option<LevelDrop> {
+    let mut trials = Vec::new();
+    for (index, ops) in (0..).zip(segments) {
+        let mut trial = segment(index, faults.to_vec());
+        let load = &mut trial.passes[0];
+        load.intervals = samples(ops);
+        for one in &load.intervals {
+            load.samples.push(IntervalSample { at_ns: one.at_ns, ops: one.ops, bytes: 0 });
+        }
+        trials.push(trial);
+    }
+    judge_soak(&Soak { segment_ms, ..requested_soak() }, &trials).burst
+}
+
+#[test]
+fn finds_burst_over_segments() {
+    let found = |rates: [u64; 4]| burst(&rates.map(|rate| vec![rate; 13]), 1_300, &[]);
+    let drop = found([50, 50, 20, 20]).unwrap();
+    assert!(drop.at_ns.abs_diff(2_600 * MS) <= 100 * MS, "{drop:?}");
+    assert_eq!((drop.before_per_s.round(), drop.after_per_s.round()), (500.0, 200.0));
+    assert!(drop.amount.abs_diff(26 * 50) <= 50, "{drop:?}");
+    for other in [[50; 4], [20, 50, 50, 50], [50, 20, 50, 20]] {
+        assert_eq!(found(other), None, "{other:?}");
+    }
+}
+
+#[test]
+fn blames_fault_rather_than_burst() {
+    let ops = [vec![50; 26], vec![20; 26]].concat();
+    let found = |faults: &[FaultEvent]| burst(std::slice::from_ref(&ops), 5_200, faults);
+    assert!(found(&[]).is_some());
+    assert_eq!(found(&[event(2_500 * MS)]), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use fleet::ClockReading;
 use fleet::clock::Sample;
-use model::{OpError, OpKind, Workload};
+use model::{IntervalStats, OpError, OpKind, Workload};
 use proptest::prelude::*;
 
 use super::*;
@@ -105,6 +105,8 @@ fn merges_impossible_numbers_without_overflow() {
         result.first_done_bytes = u64::MAX;
         let sample = IntervalSample { at_ns: u64::MAX, ops: u64::MAX, bytes: u64::MAX };
         result.samples = vec![sample];
+        let interval = IntervalTimes { at_ns: u64::MAX, times: times.clone() };
+        result.interval_times = vec![interval.clone(), interval];
         result.scope.slots = u32::MAX;
         result.scope.warmup =
             vec![WarmedUp { kind: OpKind::Write, done: u64::MAX, bytes: u64::MAX }];
@@ -118,6 +120,35 @@ fn merges_impossible_numbers_without_overflow() {
     assert_eq!((merged.ops(), merged.bytes(), merged.errors()), (u64::MAX, u64::MAX, u64::MAX));
     assert_eq!(merged.storage_read_bytes, Some(u64::MAX));
     assert!(merged.kinds[0].service_time.quantile(0.5) > 0);
+}
+
+#[test]
+fn merges_times_of_each_interval() {
+    let interval = |at_ns: u64, values: &[u64]| {
+        let mut times = model::Histogram::sparse();
+        for value in values {
+            times.record(*value);
+        }
+        IntervalTimes { at_ns, times: times.coarse().packed() }
+    };
+    let mut fast = part(0, Vec::new());
+    fast.end.result.interval_times =
+        vec![interval(100, &[10; 97]), interval(200, &[10; 50]), interval(230, &[10])];
+    let mut slow = part(1, Vec::new());
+    slow.end.result.interval_times = vec![interval(100, &[9_000; 3]), interval(240, &[7_000])];
+    let stats = |ops, p99_ns| IntervalStats { at_ns: 100, ops, p99_ns, ..IntervalStats::default() };
+    fast.end.result.intervals = vec![stats(97, 10), stats(50, 10)];
+    slow.end.result.intervals = vec![stats(3, 9_000), stats(9, 7_000)];
+    let merged = merge(&RunSpec::null(Workload::Mixed), vec![fast, slow], 0, 0).result;
+    let p99 = merged.intervals[0].p99_ns;
+    assert!(p99.abs_diff(9_000) <= 9_000 / 25 && merged.intervals[0].p50_ns == 10, "{p99}");
+    assert_eq!(merged.intervals[1].p99_ns, 7_000, "other ops than those with times");
+    let found = &merged.interval_times;
+    let ends: Vec<_> = found.iter().map(|one| (one.at_ns, one.times.count())).collect();
+    assert_eq!(ends, [(100, 100), (200, 50), (240, 2)]);
+    // The mean of both 99th percentiles, or the larger one of many equal hosts, would be wrong.
+    assert_eq!((found[0].times.quantile(0.97), found[0].times.max()), (10, 9_000));
+    assert!(found[0].times.quantile(0.98).abs_diff(9_000) <= 9_000 / 25);
 }
 
 #[test]

@@ -183,3 +183,54 @@ proptest! {
         prop_assert_eq!(h.with_omitted(pace), exact);
     }
 }
+
+#[test]
+fn coarse_copy_takes_less_space() {
+    let mut h = Histogram::sparse();
+    for value in 0..4_000 {
+        h.record(100_000 + value * 100);
+    }
+    let coarse = h.coarse();
+    assert_eq!((coarse.count(), coarse.min(), coarse.max()), (4_000, h.min(), h.max()));
+    assert_eq!(coarse.mean(), h.mean());
+    let [fine_bytes, coarse_bytes] = [&h, &coarse].map(|h| h.to_bytes().len());
+    assert!(coarse_bytes * 3 < fine_bytes, "{coarse_bytes} B of {fine_bytes} B");
+    assert_eq!(coarse.coarse(), coarse);
+}
+
+#[test]
+fn counts_of_buckets_make_a_histogram() {
+    let mut h = Histogram::new();
+    for value in [3, 70, 1_000, 1_000_000] {
+        h.record_n(value, value);
+    }
+    let mut counts = vec![0; Histogram::BUCKETS];
+    for (bucket, count) in h.non_empty_buckets() {
+        counts[bucket] = count;
+    }
+    assert_eq!(Histogram::from_counts(&counts, h.sum, h.min()..=h.max()), h);
+    let close = Histogram::from_buckets(&counts);
+    assert_eq!((close.count(), close.quantile(0.0)), (h.count(), 3));
+    assert!(close.max().abs_diff(h.max()) <= h.max() / 128);
+    counts.fill(0);
+    assert_eq!(Histogram::from_buckets(&counts), Histogram::new());
+}
+
+proptest! {
+    #[test]
+    fn coarse_quantiles_are_close(
+        values in prop::collection::vec(any::<u64>(), 1..200),
+        q in 0.0..=1.0_f64,
+    ) {
+        let mut h = Histogram::sparse();
+        for value in &values {
+            h.record(*value);
+        }
+        let mut sorted = values;
+        sorted.sort_unstable();
+        let rank = ((q * sorted.len() as f64).ceil() as usize).max(1);
+        let exact = sorted[rank - 1];
+        let found = h.coarse().quantile(q);
+        prop_assert!(found.abs_diff(exact) <= exact / 128 * 5 + 5, "{found} for {exact}");
+    }
+}

@@ -1,8 +1,8 @@
 //! Trials as JSON, with their passes and the ops of each kind.
 
 use model::{
-    Caveat, CrossCheck, Fact, Interference, IntervalSample, KindResult, PassResult, Telemetry,
-    Trial, TrialState,
+    Caveat, CrossCheck, Fact, Interference, IntervalSample, IntervalTimes, KindResult, PassResult,
+    Telemetry, Trial, TrialState,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -62,6 +62,10 @@ struct PassPart<'a> {
     caveats: &'a [Caveat],
     kinds: Vec<KindPart>,
     samples: &'a [IntervalSample],
+    /// Response times of the ops that completed in each interval, without syncs. In a long pass,
+    /// these intervals are longer than those of `samples`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interval_times: Vec<IntervalTimesPart>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clients: Vec<ClientPart>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +95,16 @@ struct KindPart {
     /// Lower bound of each bucket in nanoseconds, and the number of times between it and the next.
     #[schemars(with = "Vec<[u64; 2]>")]
     response_time_buckets: Vec<(u64, u64)>,
+}
+
+/// Response times in one interval of a pass.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IntervalTimes")]
+struct IntervalTimesPart {
+    /// End of the interval, from the start of the pass.
+    at_ns: u64,
+    #[serde(flatten)]
+    times: Times,
 }
 
 /// Ops that failed with the same error.
@@ -146,11 +160,22 @@ impl<'a> PassPart<'a> {
             caveats: &pass.caveats,
             kinds: pass.kinds.iter().map(KindPart::from_kind).collect(),
             samples: &pass.samples,
+            interval_times: pass
+                .interval_times
+                .iter()
+                .map(IntervalTimesPart::from_interval)
+                .collect(),
             clients: pass.clients.iter().map(ClientPart::from_client).collect(),
             hosts: pass.hosts.iter().map(HostPart::from_host).collect(),
             rank_times_ns: &pass.scope.rank_times_ns,
             telemetry: &pass.telemetry,
         }
+    }
+}
+
+impl IntervalTimesPart {
+    fn from_interval(interval: &IntervalTimes) -> Self {
+        Self { at_ns: interval.at_ns, times: Times::from_histogram(&interval.times) }
     }
 }
 

@@ -7,7 +7,7 @@ use maud::html;
 use model::units::Nanos;
 use model::{IntervalStats, Pass, Soak, Trial};
 
-use crate::chart::{Picture, TimeAxis, Track};
+use crate::chart::{Picture, Track};
 use crate::humanize::counted;
 
 /// Maximum number of intervals; more would be finer than a pixel.
@@ -113,39 +113,11 @@ fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)])
     let times = vec![("p50", p50), ("p95", p95), ("p99", p99), ("max", max)];
     vec![
         without_burst(draw_track("throughput", "op/s", ops, HIGH, bands)),
-        draw_times(times, bands),
+        Track { bands: bands.to_vec(), ..Track::of_times("response time", times, TIMES) },
         draw_track("failed ops", "per interval", errors, LOW, bands),
         draw_track("blocks not safe yet", "", uncommitted, LOW, bands),
         draw_track("memory of dfsbench", "MiB", memory, LOW, bands),
     ]
-}
-
-/// Builds the track of response times on a logarithmic axis.
-fn draw_times(named: Vec<(&'static str, Line)>, bands: &[(u64, u64, String)]) -> Track {
-    let mut quickest_ns = u64::MAX;
-    let mut slowest_ns = 0;
-    let mut names = Vec::new();
-    let mut lines = Vec::new();
-    for (name, line) in named {
-        for (_, time_ns) in &line {
-            // Nothing was timed in an interval without an op.
-            if *time_ns > 0.0 {
-                quickest_ns = quickest_ns.min(*time_ns as u64);
-                slowest_ns = slowest_ns.max(*time_ns as u64);
-            }
-        }
-        names.push(name);
-        lines.push(line);
-    }
-    Track {
-        label: "response time, logarithmic".to_owned(),
-        lines,
-        bands: bands.to_vec(),
-        times: Some(TimeAxis::new(quickest_ns.min(slowest_ns), slowest_ns)),
-        names,
-        height: TIMES,
-        ..Track::default()
-    }
 }
 
 fn draw_track(

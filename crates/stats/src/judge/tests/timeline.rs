@@ -63,6 +63,22 @@ fn counts_unsettled_trials() {
 }
 
 #[test]
+fn names_burst_instead_of_unsteadiness() {
+    let burst = |at: usize| [vec![2_000; at], vec![500; 20 - at]].concat();
+    let even: &[u64] = &[1_000; 20];
+    let rising: &[u64] = &[600, 800, 1_000, 1_200, 1_400];
+    let judged = pass(&mixes(&[&burst(8), &burst(10), even]), Pass::Mix);
+    insta::assert_snapshot!(evidence_of(&judged, CaveatCode::Burst).unwrap());
+    assert_eq!(evidence_of(&judged, CaveatCode::NotSteady), None);
+    assert_eq!(judged.verdict, Verdict::Degraded);
+    // The other trial is not steady for another reason.
+    let judged = pass(&mixes(&[&burst(8), rising]), Pass::Mix);
+    assert!(evidence_of(&judged, CaveatCode::NotSteady).unwrap().contains("1 of 2"));
+    let judged = pass(&mixes(&[even, rising]), Pass::Mix);
+    assert_eq!(evidence_of(&judged, CaveatCode::Burst), None);
+}
+
+#[test]
 fn computes_rate_of_common_window() {
     let mut run = writes(&[90, 100, 110]);
     assert!(pass(&run, Pass::Write).common.is_none());
