@@ -41,7 +41,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Re
     Requirement { package, proof, what_for }
 }
 
-const PARTS: [Requirement; 39] = [
+const PARTS: [Requirement; 40] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers for it"),
@@ -85,6 +85,7 @@ const PARTS: [Requirement; 39] = [
     part("openmpi-bin", Proof::Program("mpirun.openmpi"), "Open MPI, which also starts agents"),
     part("mpich", Proof::Program("mpirun.mpich"), "MPICH, likewise"),
     part("netcat-openbsd", Proof::Program("nc"), "ssh's access to their network"),
+    part("python3-venv", Proof::Program("python3"), "installs cargo-nextest and other tools"),
 ];
 
 /// Parts that only releases need (`cargo xtask dist`), but not the tests.

@@ -1,16 +1,19 @@
-//! Test programs of the crates, which `cargo xtask` builds and some checks run.
+//! Test programs that `cargo xtask` has built: those of the checks, and others that checks run.
 //!
 //! A check must not call cargo: it could rebuild outdated programs, including the `dfsbench` that
 //! other checks are running at the moment. So `cargo xtask` lists the programs it has built in a
-//! file ([`write_list`]), and a check takes a program from there ([`find_test_program`]).
+//! file, and a check takes a program from there ([`find_test_program`]).
+//!
+//! **Source:** nextest's book, "Machine-readable output": `cargo nextest list --list-type
+//! binaries-only`.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 /// Environment variable with the path of the list.
 pub const LIST_VARIABLE: &str = "DFSBENCH_TEST_PROGRAMS";
@@ -19,12 +22,10 @@ pub const RUN_BY_CHECKS: [&str; 7] =
     ["report", "many", "question_pages", "compared", "contenders", "durability", "fleet"];
 
 /// A test program, and the directory where cargo would run it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestProgram {
     /// Folder of its package.
     pub package: PathBuf,
-    /// Name of the test target.
-    pub name: String,
     /// Path of the program.
     pub executable: PathBuf,
 }
@@ -39,14 +40,6 @@ impl TestProgram {
     }
 }
 
-/// Lists programs in a file.
-///
-/// # Errors
-/// If the file can't be written.
-pub fn write_list(path: &Path, programs: &[&TestProgram]) -> Result<()> {
-    fs::write(path, serde_json::to_vec(programs)?).with_context(|| path.display().to_string())
-}
-
 /// Finds an integration test of a package, given by its directory.
 ///
 /// # Errors
@@ -55,18 +48,29 @@ pub fn write_list(path: &Path, programs: &[&TestProgram]) -> Result<()> {
 pub fn find_test_program(package: &str, name: &str) -> Result<TestProgram> {
     let path = env::var_os(LIST_VARIABLE)
         .with_context(|| format!("{LIST_VARIABLE} isn't set: run `cargo xtask real`"))?;
-    let list = fs::read(&path).with_context(|| Path::new(&path).display().to_string())?;
-    find_in_list(&list, package, name)
+    find_in_list(Path::new(&path), package, name)
 }
 
-fn find_in_list(list: &[u8], package: &str, name: &str) -> Result<TestProgram> {
-    let programs: Vec<TestProgram> = serde_json::from_slice(list)?;
-    for program in programs {
-        if program.name == name && program.package.ends_with(package) {
-            return Ok(program);
+/// Finds an integration test in this list.
+///
+/// # Errors
+/// If there is no list, or no such program in it.
+pub fn find_in_list(path: &Path, package: &str, name: &str) -> Result<TestProgram> {
+    let list = fs::read(path).with_context(|| path.display().to_string())?;
+    let list: Value = serde_json::from_slice(&list)?;
+    for program in list["rust-binaries"].as_object().into_iter().flat_map(|all| all.values()) {
+        // Such as `path+file:///home/me/dfsbench/crates/report#dfsbench-report@0.1.0`.
+        let id = program["package-id"].as_str().unwrap_or_default();
+        let folder = id.trim_start_matches("path+file://").split('#').next().unwrap_or_default();
+        if program["binary-name"] == name
+            && program["kind"] == "test"
+            && Path::new(folder).ends_with(package)
+        {
+            let executable = program["binary-path"].as_str().context("a program has no path")?;
+            return Ok(TestProgram { package: folder.into(), executable: executable.into() });
         }
     }
-    anyhow::bail!("no test program {name} of {package} is built")
+    bail!("no test program {name} of {package} is built")
 }
 
 #[cfg(test)]
@@ -96,19 +100,25 @@ mod tests {
 
     #[test]
     fn finds_program_by_package_and_name() {
-        let program = |package: &str, name: &str| TestProgram {
-            package: PathBuf::from("/w/crates").join(package),
-            name: name.to_owned(),
-            executable: format!("/w/target/{package}-{name}").into(),
+        let program = |package: &str, name: &str, kind: &str| {
+            let id = format!("path+file:///w/crates/{package}#dfsbench-{package}@0.1.0");
+            let path = format!("/w/target/{package}-{name}-{kind}");
+            serde_json::json!({"package-id": id, "binary-name": name, "kind": kind,
+                "binary-path": path})
         };
-        let many = program("report", "many");
-        let other = program("plan", "many");
+        let list = serde_json::json!({"rust-binaries": {
+            "1": program("plan", "many", "test"), "2": program("report", "many", "lib"),
+            "3": program("report", "many", "test"),
+        }});
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list");
-        write_list(&path, &[&other, &many]).unwrap();
-        let list = fs::read(path).unwrap();
-        assert_eq!(find_in_list(&list, "report", "many").unwrap(), many);
-        let error = find_in_list(&list, "report", "few").unwrap_err().to_string();
+        fs::write(&path, list.to_string()).unwrap();
+        let many = TestProgram {
+            package: "/w/crates/report".into(),
+            executable: "/w/target/report-many-test".into(),
+        };
+        assert_eq!(find_in_list(&path, "report", "many").unwrap(), many);
+        let error = find_in_list(&path, "report", "few").unwrap_err().to_string();
         assert_eq!(error, "no test program few of report is built");
     }
 }

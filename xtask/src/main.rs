@@ -31,6 +31,7 @@ mod doctable;
 mod fuzz;
 mod gallery;
 mod grafana;
+mod nextest;
 mod peers;
 mod portable;
 mod programs;
@@ -39,6 +40,7 @@ mod real;
 mod steps;
 mod test;
 mod tidy;
+mod tools;
 mod vm;
 mod workflows;
 
@@ -52,7 +54,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Installs the tests' requirements from the distribution (root; Debian and derivatives).
+    /// Installs the tests' requirements: packages of the distribution (root; Debian and
+    /// derivatives), and tools below target/.
     Setup {
         /// Reports what is missing and installs nothing.
         #[arg(long)]
@@ -62,7 +65,8 @@ enum Task {
     Tidy,
     /// Everything that CI checks: setup, format, clippy, tidy, docs, tests, real peers, browser.
     Test {
-        /// Makes only the checks of the inner loop: format, clippy, tidy and unit tests.
+        /// Makes only the checks of the inner loop: format, clippy, tidy, licenses, links, fast
+        /// tests.
         #[arg(long)]
         quick: bool,
         /// Omits everything that needs root and packages: setup, real peers and browser.
@@ -119,10 +123,12 @@ fn run(task: Task) -> anyhow::Result<bool> {
     match task {
         Task::Setup { check: true } => {
             setup::check_installed()?;
+            tools::check_installed()?;
             Ok(true)
         }
         Task::Setup { check: false } => {
             setup::install_missing()?;
+            tools::install_missing()?;
             Ok(true)
         }
         Task::Tidy => tidy::run(),

@@ -6,11 +6,10 @@
 use std::sync::Mutex;
 use std::thread;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
-use crate::programs::Program;
 use crate::steps::Count;
-use crate::{fuzz, setup};
+use crate::{fuzz, programs, setup};
 
 /// Groups that run sequentially.
 type Track = &'static [&'static str];
@@ -69,11 +68,18 @@ fn list_groups() -> Vec<&'static str> {
     names
 }
 
-/// Runs the selected tests of these programs.
+/// Lists the groups that are test programs.
+pub fn list_programs() -> Vec<&'static str> {
+    let mut names = list_groups();
+    names.retain(|name| *name != FUZZ);
+    names
+}
+
+/// Runs the selected tests.
 ///
 /// # Errors
 /// If no group has such a name, a group has no program, or one can't be started.
-pub fn run(programs: &[Program], selection: Selection<'_>) -> Result<Count> {
+pub fn run(selection: Selection<'_>) -> Result<Count> {
     let names = list_groups();
     ensure!(
         names.iter().any(|name| selection.has_group(name)),
@@ -86,7 +92,7 @@ pub fn run(programs: &[Program], selection: Selection<'_>) -> Result<Count> {
             let mut tracks = Vec::new();
             for track in stage {
                 let count = &count;
-                tracks.push(scope.spawn(move || run_track(track, programs, selection, count)));
+                tracks.push(scope.spawn(move || run_track(track, selection, count)));
             }
             for track in tracks {
                 track.join().expect("a track returns its errors")?;
@@ -98,17 +104,12 @@ pub fn run(programs: &[Program], selection: Selection<'_>) -> Result<Count> {
         if selection.has_group(SYSTEMS) {
             setup::install_systems()?;
         }
-        run_track(ON_REQUEST, programs, selection, &count)?;
+        run_track(ON_REQUEST, selection, &count)?;
     }
     Ok(count.into_inner().expect("no panic"))
 }
 
-fn run_track(
-    track: Track,
-    programs: &[Program],
-    selection: Selection<'_>,
-    count: &Mutex<Count>,
-) -> Result<()> {
+fn run_track(track: Track, selection: Selection<'_>, count: &Mutex<Count>) -> Result<()> {
     for &group in track {
         if !selection.has_group(group) {
             continue;
@@ -116,10 +117,7 @@ fn run_track(
         let made = if group == FUZZ {
             fuzz::run_everything()?
         } else {
-            let Some(program) = programs.iter().find(|program| program.name() == group) else {
-                bail!("the group {group} has no test program below checks/tests");
-            };
-            program.run_with_repeats(selection.test)?
+            programs::run_group(group, selection.test)?
         };
         count.lock().expect("no panic").add(made);
     }
@@ -140,8 +138,7 @@ mod tests {
         let tests = manifest["test"].as_array().unwrap();
         let mut programs: Vec<&str> =
             tests.iter().map(|test| test["name"].as_str().unwrap()).collect();
-        let mut groups = list_groups();
-        groups.retain(|name| *name != FUZZ);
+        let mut groups = list_programs();
         programs.sort_unstable();
         groups.sort_unstable();
         assert_eq!(programs, groups);
@@ -150,7 +147,7 @@ mod tests {
     #[test]
     fn rejects_unknown_group() {
         let selection = Selection { group: Some("nothing"), test: None };
-        let error = run(&[], selection).unwrap_err().to_string();
+        let error = run(selection).unwrap_err().to_string();
         assert!(error.starts_with("there is no such group; groups are vm, "), "{error}");
     }
 }

@@ -11,12 +11,11 @@ use anyhow::{Context, Result};
 use crate::repo;
 
 mod architecture;
+mod contents;
 mod cycles;
 mod dependencies;
 mod embedded;
 mod files;
-mod licences;
-mod links;
 mod metadata;
 mod pages;
 mod purity;
@@ -67,7 +66,6 @@ fn find_all() -> Result<Vec<Finding>> {
     let manifest = read_page("Cargo.toml")?;
     let listed = read_page("docs/design/dependencies.md")?;
     findings.extend(pages::check(&manifest, &listed, &members)?);
-    findings.extend(licences::check(&metadata::graph()?));
     let mut pages = Vec::new();
     for path in rust_version::PAGES {
         pages.push((path, read_page(path)?));
@@ -91,21 +89,17 @@ fn find_all() -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Checks the links and tables of all pages.
+/// Checks the tables of all pages, and which pages there are.
 fn check_pages() -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let pages = files::pages(&repo::root())?;
     for path in &pages {
         let text = read_page(path)?;
-        findings.extend(links::check(&repo::root(), path, &text));
         findings.extend(tables::check(path, &text));
     }
-    for path in links::FURTHER_PAGES {
-        findings.extend(links::check(&repo::root(), path, &read_page(path)?));
-    }
-    findings.extend(links::check_contents(&read_page("docs/SUMMARY.md")?, &pages));
+    findings.extend(contents::check_pages(&read_page("docs/SUMMARY.md")?, &pages));
     let recipes = "CONTRIBUTING.md";
-    findings.extend(links::check_paths(&repo::root(), recipes, &read_page(recipes)?));
+    findings.extend(contents::check_paths(&repo::root(), recipes, &read_page(recipes)?));
     Ok(findings)
 }
 

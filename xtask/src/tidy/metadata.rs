@@ -1,6 +1,6 @@
-//! Reads `cargo metadata`: the members of the workspace and the licenses of all dependencies.
+//! Reads `cargo metadata`: the members of the workspace.
 //!
-//! Main types: [`Member`] and [`Package`]. Only this file uses the raw JSON.
+//! Main type: [`Member`]. Only this file uses the raw JSON.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -29,21 +29,13 @@ pub struct Member {
     pub outside: Vec<String>,
 }
 
-/// One package of the whole graph, with its license.
-#[derive(Debug, Deserialize)]
-pub struct Package {
-    /// Name of the package.
-    pub name: String,
-    /// Version of the package.
-    pub version: String,
-    /// The SPDX expression, if it declares one.
-    pub license: Option<String>,
-    source: Option<String>,
-    #[serde(default)]
+#[derive(Deserialize)]
+struct Package {
+    name: String,
     dependencies: Vec<Dependency>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct Dependency {
     name: String,
     kind: Option<String>,
@@ -60,28 +52,11 @@ struct Metadata {
 /// # Errors
 /// If cargo fails or its JSON has changed.
 pub fn members() -> Result<Vec<Member>> {
-    Ok(metadata(&["--no-deps"])?.into_iter().map(Member::from).collect())
-}
-
-/// Returns every external package that the workspace depends on, directly or not, each version
-/// once.
-///
-/// # Errors
-/// Same as [`members`].
-pub fn graph() -> Result<Vec<Package>> {
-    let mut packages = metadata(&[])?;
-    packages.retain(|package| package.source.is_some());
-    packages.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
-    packages.dedup_by(|a, b| (&a.name, &a.version) == (&b.name, &b.version));
-    Ok(packages)
-}
-
-fn metadata(extra: &[&str]) -> Result<Vec<Package>> {
     let mut command = repo::cargo();
-    command.args(["metadata", "--format-version", "1"]).args(extra);
+    command.args(["metadata", "--format-version", "1", "--no-deps"]);
     let json = proc::capture_stdout(&mut command)?;
     let metadata: Metadata = serde_json::from_slice(&json).context("cargo metadata's JSON")?;
-    Ok(metadata.packages)
+    Ok(metadata.packages.into_iter().map(Member::from).collect())
 }
 
 /// Returns the name of one of our crates in the sources; it is published with a prefix.
@@ -107,19 +82,5 @@ impl From<Package> for Member {
             member.uses.push((short_name(&dependency.name), kind));
         }
         member
-    }
-}
-
-impl Package {
-    /// Creates a package for the tests of the rules.
-    #[cfg(test)]
-    pub fn for_test(name: &str, license: Option<&str>) -> Self {
-        Self {
-            name: name.to_owned(),
-            version: "1.0.0".to_owned(),
-            license: license.map(str::to_owned),
-            source: Some("registry".to_owned()),
-            dependencies: Vec::new(),
-        }
     }
 }

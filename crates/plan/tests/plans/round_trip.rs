@@ -218,7 +218,9 @@ fn of_hosts() -> impl Strategy<Value = String> {
         one("invalidation", &["\"none\"", "\"server-restart\""]),
         one("cpu_frequency", &["\"1.2GHz\"", "\"unchanged\""]),
     )
-        .prop_map(|(a, b, c, d, e, f, g, h, i, j)| [a, b, c, d, e, f, g, h, i, j].concat())
+        .prop_map(|(a, b, c, d, e, f, g, h, i, j, k, l)| {
+            [a, b, c, d, e, f, g, h, i, j, k, l].concat()
+        })
 }
 
 /// Settings of runs over NFS; v3 over TCP is always included, so that some run is possible.
