@@ -392,4 +392,6 @@ fn connect(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError>
 }
 
 #[cfg(test)]
+mod system_tests;
+#[cfg(test)]
 mod tests;

@@ -20,14 +20,13 @@ use std::collections::VecDeque;
 
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use nfs_client::Connection;
-use nfs_client::proto::client::{Event, File, OpenAccess, Operation};
+use nfs_client::proto::client::{Event, File, OpenAccess, Operation, StartError};
 use nfs_client::proto::status::Status;
 use workload::Name;
 
 use super::set::{NfsFiles, WorkerState};
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
-use calls::NotStarted;
 use judge::{CallResult, is_delegation_lost, is_state_lost, judge, opened_file};
 use listing::Listing;
 pub(super) use steps::Stage;
@@ -42,6 +41,30 @@ pub(super) enum Opens {
     Own,
     /// Another client, so data is transferred under the anonymous stateid.
     OfAnother,
+}
+
+/// Why a call was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotStarted {
+    /// All slots are taken for now: by a lease renewal, or because the server granted fewer.
+    NoSlot,
+    /// It can never succeed, because an earlier answer of the server doesn't fit the protocol
+    /// version.
+    Failed(OpError),
+}
+
+/// A file size or a handle may exceed the limits of a version. In that case, the op fails.
+impl From<StartError> for NotStarted {
+    fn from(error: StartError) -> Self {
+        let status = match error {
+            StartError::Busy => return Self::NoSlot,
+            StartError::TooLarge { .. } => Status::Inval,
+            StartError::Unsupported { .. } => Status::NotSupp,
+            StartError::FileTooLarge { .. } => Status::FBig,
+            StartError::Handle { .. } => Status::BadHandle,
+        };
+        Self::Failed(OpError(status.number()))
+    }
 }
 
 /// Tables of ops and transfers. The index of a transfer is the tag of its call.

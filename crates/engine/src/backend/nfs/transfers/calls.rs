@@ -8,7 +8,7 @@
 use model::{Op, OpError, OpKind};
 use nfs_client::Connection;
 use nfs_client::proto::client::{
-    Cursor, Data, File, OpenAccess, Operation, OperationKind, PayloadRange, StartError,
+    Cursor, Data, File, OpenAccess, Operation, OperationKind, PayloadRange,
 };
 use nfs_client::proto::nfs3::{CreateHow, Sattr, SetTime, StableHow, access};
 use nfs_client::proto::nfs4::XattrOption;
@@ -18,7 +18,7 @@ use workload::Name;
 use workload::names::Sort;
 
 use super::super::set::{PlusListing, WorkerState};
-use super::{OpSlot, Opens, Stage, Transfer, Transfers, listing};
+use super::{NotStarted, OpSlot, Opens, Stage, Transfer, Transfers, listing};
 use crate::backend::files::{XATTR_NAME, XATTR_VALUE, there_and_back};
 use crate::backend::posix::put_each;
 use crate::limits::LISTING_BYTES;
@@ -179,32 +179,8 @@ impl Transfers {
     }
 }
 
-/// Why a call was not started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotStarted {
-    /// All slots are taken for now: by a lease renewal, or because the server granted fewer.
-    NoSlot,
-    /// It can never succeed, because an earlier answer of the server doesn't fit the protocol
-    /// version.
-    Failed(OpError),
-}
-
 /// The server returned no handle although one is needed.
 const NO_HANDLE: NotStarted = NotStarted::Failed(OpError(Status::BadHandle.number()));
-
-/// A file size or a handle may exceed the limits of a version. In that case, the op fails.
-impl From<StartError> for NotStarted {
-    fn from(error: StartError) -> Self {
-        let status = match error {
-            StartError::Busy => return Self::NoSlot,
-            StartError::TooLarge { .. } => Status::Inval,
-            StartError::Unsupported { .. } => Status::NotSupp,
-            StartError::FileTooLarge { .. } => Status::FBig,
-            StartError::Handle { .. } => Status::BadHandle,
-        };
-        Self::Failed(OpError(status.number()))
-    }
-}
 
 /// Returns the payload of a WRITE: part of the pool, unless it has to be assembled.
 fn payload_of<'a>(

@@ -18,8 +18,7 @@ use nfs_client::proto::status::Status;
 use workload::Mismatch;
 
 use super::super::set::WorkerState;
-use super::calls::NotStarted;
-use super::{Opens, Transfer, Transfers};
+use super::{NotStarted, Opens, Transfer, Transfers};
 
 impl Transfers {
     /// Starts the call of an op on a range.
