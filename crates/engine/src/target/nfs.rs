@@ -246,6 +246,9 @@ impl TargetAccess for NfsAccess {
                 offset += data.len() as u64;
             }
         });
+        // This was no part of a pass: the next one must not find its delegations.
+        let delegations = self.mount().return_delegations();
+        *self.delegations.lock().unwrap_or_else(PoisonError::into_inner) = delegations;
         read.map_err(|failure| self.failed("read", name.as_str(), &failure))
     }
 
