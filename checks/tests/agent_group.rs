@@ -42,7 +42,7 @@ const SKEW_NS: u64 = 1_000_000;
 const GAP_MS: f64 = 50.0;
 
 /// Factor on these limits for a machine that does other things, too.
-const PATIENTLY: u64 = 20;
+const PATIENTLY: u64 = 10;
 
 /// Maximum traffic of an agent and its controller while a pass is measured, in bytes per second,
 /// including ssh, TCP and IP overhead.
@@ -187,8 +187,9 @@ fn together(group: &AgentGroup<'_>) -> Result<()> {
         gaps.last().copied().unwrap_or(0.0),
         took.as_secs_f64()
     );
-    ensure!(skew_ns < PATIENTLY * SKEW_NS, "skew: {skews:?} ns");
-    ensure!(gap_ms < PATIENTLY as f64 * GAP_MS, "between trials: {gaps:?} ms");
+    // A busy machine delays some starts. If hosts did not start together by design, all would be late.
+    ensure!(skews[0] < PATIENTLY * SKEW_NS, "skew: {skews:?} ns");
+    ensure!(gaps[0] < PATIENTLY as f64 * GAP_MS, "between trials: {gaps:?} ms");
     group.await_nothing()
 }
 
