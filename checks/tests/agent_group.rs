@@ -187,7 +187,7 @@ fn together(group: &AgentGroup<'_>) -> Result<()> {
         gaps.last().copied().unwrap_or(0.0),
         took.as_secs_f64()
     );
-    // A busy machine delays some starts. If hosts did not start together by design, all would be late.
+    // A busy machine delays some starts. If hosts did not start together by design, all would be.
     ensure!(skews[0] < PATIENTLY * SKEW_NS, "skew: {skews:?} ns");
     ensure!(gaps[0] < PATIENTLY as f64 * GAP_MS, "between trials: {gaps:?} ms");
     group.await_nothing()

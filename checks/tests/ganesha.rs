@@ -170,8 +170,8 @@ fn check_killed_run_leaves_nothing(server: &Ganesha, number: u64) -> Result<()> 
     Ok(())
 }
 
-/// Cleans up after a killed run. Other groups set up this host at the same time, and `clean` doesn't
-/// wait for them, so it is repeated until they are done.
+/// Cleans up after a killed run. Other groups set up this host at the same time, and `clean`
+/// doesn't wait for them, so it is repeated until they are done.
 fn clean_up(results: &Path) -> Result<()> {
     let deadline = Instant::now() + CLEANS_WITHIN;
     loop {

@@ -432,4 +432,17 @@ mod tests {
         let sizes: Vec<_> = runs("bonnie").runs.iter().map(|run| run.set_bytes() >> 20).collect();
         assert_eq!(sizes, [10, 100, 250, 500, 1_000]);
     }
+
+    #[test]
+    fn reads_scaled_presets_back() {
+        for preset in Preset::ALL {
+            for scale in [None, Some("0.02")] {
+                let plan = scaled(preset.name, scale);
+                let again = RawPlan::parse(&plan.to_toml(), preset.name).unwrap();
+                let again = Plan::resolve(&again, &around()).unwrap();
+                // A killed campaign is only resumed if its plan gives the same runs again.
+                assert!(plan.runs == again.runs, "{} {scale:?}", preset.name);
+            }
+        }
+    }
 }

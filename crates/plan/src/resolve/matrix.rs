@@ -57,7 +57,9 @@ pub(crate) fn multiply(
             };
             placement::check(target, around, &written)?;
             let mut base = base_run(target, around, backend, workload);
-            if let Some(scale) = raw.scale {
+            if let Some(scale) = raw.scale
+                && base.workload == Workload::Checkpoint
+            {
                 base.checkpoint.scale_millionths = scale.apply(SCALE_ONE.into()) as u32;
             }
             for mut run in product(base, |setting, run| written.levels(setting, run))? {
