@@ -50,14 +50,15 @@ fn run_nfsd_io() -> Result<()> {
     let lab = MACHINES.get()?;
     let mut plan = read_study("nfsd-io")?;
     for (key, small) in [
-        ("devices = ", "loop_size = \"256MiB\"  # "),
+        ("devices = ", "directory = \"/srv/dfsbench\"  # "),
         ("server_ram = ", "# "),
         ("file_size = ", "file_size = \"2MiB\"  # "),
-        ("file_system = ", "file_system = \"ext4\"  # "),
+        ("file_system = ", "# "),
     ] {
         ensure!(plan.contains(key), "the preset has no {key}");
         plan = plan.replace(key, &format!("{small}{key}"));
     }
+    lab.ssh("server", "mkdir -p /srv/dfsbench")?;
     let modes = "cat /sys/kernel/debug/nfsd/io_cache_read /sys/kernel/debug/nfsd/io_cache_write";
     let states =
         || Ok([lab.ssh("server", STATE)?, lab.ssh("server", modes)?, lab.ssh("client1", STATE)?]);
