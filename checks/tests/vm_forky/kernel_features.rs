@@ -59,6 +59,8 @@ fn run_nfsd_io() -> Result<()> {
         plan = plan.replace(key, &format!("{small}{key}"));
     }
     lab.ssh("server", "mkdir -p /srv/dfsbench")?;
+    // Mounting would load it, and its parameter would be new.
+    lab.ssh("client1", "modprobe nfsv4")?;
     let modes = "cat /sys/kernel/debug/nfsd/io_cache_read /sys/kernel/debug/nfsd/io_cache_write";
     let states =
         || Ok([lab.ssh("server", STATE)?, lab.ssh("server", modes)?, lab.ssh("client1", STATE)?]);
