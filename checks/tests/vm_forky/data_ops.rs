@@ -92,7 +92,7 @@ pub(super) fn use_our_server() -> Result<()> {
     Ok(())
 }
 
-/// Both clients use what the kernel's server can do on ext4, which has no clones, and on XFS.
+/// Runs `data_ops` on the kernel's server through both clients, on ext4 (no clones) and on XFS.
 pub(super) fn use_kernel_server() -> Result<()> {
     let lab = MACHINES.get()?;
     let mut outcome = Ok(());

@@ -131,7 +131,7 @@ pub struct BackendCounts {
     pub delegated_opens: u64,
     /// The first reply that rejected a call or was malformed, if ops are calls.
     pub bad_reply: Option<BadReply>,
-    /// What was listed, if ops list directories.
+    /// Counts of directories, entries and matches, if ops list directories.
     pub listed: Option<Listed>,
     /// TCP counters of our own connections over the measurement.
     pub tcp: TcpCounters,

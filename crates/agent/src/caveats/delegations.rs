@@ -22,10 +22,11 @@ pub fn about_delegations(
     result: &PassResult,
     mount: Option<&Mount>,
 ) -> Option<Caveat> {
-    let telemetry = result.telemetry.first()?;
+    let (mount, counters) = MountCounters::of_pass(result, mount)?;
     // Older versions have no delegations.
-    let mount = mount.filter(|mount| mount.file_system == "nfs4")?;
-    let counters = MountCounters { telemetry, point: &mount.mount_point };
+    if mount.file_system != "nfs4" {
+        return None;
+    }
     let requested = spec.lab.as_ref().and_then(|lab| lab.serving.delegations);
     let (evidence, data) = find_kept_writes(spec, result, &counters).or_else(|| {
         // Opens without calls are what delegations are for.

@@ -39,13 +39,10 @@ pub(crate) fn listing_work(
             let name = if with_attributes { "READDIR with attributes" } else { kind.name() };
             calls(name, own.get(*kind))
         }));
-    } else if let (Some(mount), Some(telemetry)) = (mount, result.telemetry.first())
-        && mount.is_nfs()
-    {
-        let counters = MountCounters { telemetry, point: &mount.mount_point };
+    } else if let Some((_, counters)) = MountCounters::of_pass(result, mount) {
         for procedure in NAMES.iter().chain(&ATTRIBUTES) {
             let count = counters.increase(&format!("{procedure}.ops"));
-            // Those that return names are shown even if there were none.
+            // READDIR is shown even if there were no such calls.
             if count > 0 || *procedure == NAMES[0] {
                 work.calls.push(calls(procedure, count));
                 work.reply_bytes += counters.increase(&format!("{procedure}.received_bytes"));
@@ -64,9 +61,10 @@ fn calls(procedure: &str, count: u64) -> ListingCalls {
 /// server: with the names, or by a call for each file. Version 4 has no separate operation for
 /// names with attributes, so there it can't be told.
 pub fn about_listing(result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {
-    let mount = mount.filter(|mount| mount.is_nfs() && result.pass.lists())?;
-    let telemetry = result.telemetry.first()?;
-    let counters = MountCounters { telemetry, point: &mount.mount_point };
+    let (mount, counters) = MountCounters::of_pass(result, mount)?;
+    if !result.pass.lists() {
+        return None;
+    }
     let sum = |procedures: &[&str]| -> u64 {
         procedures.iter().map(|name| counters.increase(&format!("{name}.ops"))).sum()
     };

@@ -24,13 +24,7 @@ pub fn about_mount(
     mount: Option<&Mount>,
     localio: Option<bool>,
 ) -> Vec<Caveat> {
-    let (Some(mount), Some(telemetry)) = (mount, result.telemetry.first()) else {
-        return Vec::new();
-    };
-    if !mount.is_nfs() {
-        return Vec::new();
-    }
-    let counters = MountCounters { telemetry, point: &mount.mount_point };
+    let Some((mount, counters)) = MountCounters::of_pass(result, mount) else { return Vec::new() };
     let mut caveats = Vec::new();
     // Listings have their own rule.
     if !result.pass.lists() {
@@ -44,9 +38,7 @@ pub fn about_mount(
 
 /// Returns the bytes of all calls and replies of a mount during a pass, if its client counts them.
 pub fn mount_traffic(result: &PassResult, mount: Option<&Mount>) -> Option<WireBytes> {
-    let mount = mount.filter(|mount| mount.is_nfs())?;
-    let counters =
-        MountCounters { telemetry: result.telemetry.first()?, point: &mount.mount_point };
+    let (_, counters) = MountCounters::of_pass(result, mount)?;
     Some(WireBytes {
         sent_bytes: counters.sum_procedures("sent_bytes"),
         received_bytes: counters.sum_procedures("received_bytes"),
@@ -59,7 +51,18 @@ pub(super) struct MountCounters<'a> {
     pub point: &'a str,
 }
 
-impl MountCounters<'_> {
+impl<'a> MountCounters<'a> {
+    /// Returns an NFS mount and its counters in a pass, if the directory is on one and they were
+    /// read.
+    pub(super) fn of_pass(
+        result: &'a PassResult,
+        mount: Option<&'a Mount>,
+    ) -> Option<(&'a Mount, Self)> {
+        let mount = mount.filter(|mount| mount.is_nfs())?;
+        let telemetry = result.telemetry.first()?;
+        Some((mount, Self { telemetry, point: &mount.mount_point }))
+    }
+
     pub(crate) fn increase(&self, name: &str) -> u64 {
         self.telemetry.increase(&format!("nfs.{}.{name}", self.point))
     }

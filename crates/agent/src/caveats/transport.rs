@@ -18,13 +18,7 @@ pub fn about_transport(
     mount: Option<&Mount>,
     lab: Option<&LabSpec>,
 ) -> Vec<Caveat> {
-    let (Some(mount), Some(telemetry)) = (mount, result.telemetry.first()) else {
-        return Vec::new();
-    };
-    if !mount.is_nfs() {
-        return Vec::new();
-    }
-    let counters = MountCounters { telemetry, point: &mount.mount_point };
+    let Some((mount, counters)) = MountCounters::of_pass(result, mount) else { return Vec::new() };
     let mut caveats = Vec::new();
     caveats.extend(check_offload(mount, &counters));
     if let Some(lab) = lab {

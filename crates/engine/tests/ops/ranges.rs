@@ -69,7 +69,7 @@ fn changes_ranges_of_local_files() {
         let whole = FILE * u64::from(FILES);
         let copied = assert_right(&target, &spec, Pass::Copy);
         assert_eq!((copied.result.bytes(), copied.tally.ranges.copied_bytes), (whole, whole));
-        // Few file systems share blocks; those that can't say so.
+        // Few file systems can share blocks; the others return EOPNOTSUPP.
         let cloned = measure_pass(&target, &spec, Pass::Clone);
         let errors: Vec<_> = cloned.result.kinds.iter().flat_map(|kind| &kind.errors).collect();
         assert!(errors.iter().all(|(error, _)| *error == OpError(95)), "{errors:?}");

@@ -81,8 +81,8 @@ pub(crate) fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> 
 }
 
 fn write(runner: &Runner, path: &Path, text: &str) -> Result<(), LabError> {
-    // Settings of a mount or an interface disappear along with it. Those of debugfs are visible to
-    // root only.
+    // Settings of a mount or an interface are gone once it is. Only root sees those of debugfs, so
+    // an error may mean that the file exists.
     if let Ok(false) = path.try_exists() { Ok(()) } else { runner.write(path, text) }
 }
 

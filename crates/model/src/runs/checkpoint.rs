@@ -86,8 +86,8 @@ impl Checkpoint {
         ranks * u64::from(self.scale_millionths)
     }
 
-    /// Returns the ranks of each of `agents` client processes: those of the scaled model, but at
-    /// least those of one host over all.
+    /// Returns the number of ranks of each of `agents` client processes. All together have the
+    /// ranks of the scaled model, but at least as many as MLPerf's subset.
     pub fn ranks_per_agent(&self, agents: u32) -> u64 {
         let ranks = self.rank_millionths() / u64::from(SCALE_ONE);
         ranks.max(RANKS_OF_SUBSET).div_ceil(agents.max(1).into())

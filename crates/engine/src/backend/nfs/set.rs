@@ -48,7 +48,7 @@ pub struct NfsFiles {
     pub(crate) lists: Option<OpKind>,
     /// Maximum size of a reply in such a pass.
     pub(crate) listing_bytes: u32,
-    /// What a find looks for.
+    /// Which files `find` matches.
     pub(crate) find: FindRule,
     /// Every `stride`-th file of the set, starting with number `first`. Empty if a pass works by
     /// name.

@@ -32,7 +32,7 @@ const NAMES_PER_LOOK: usize = 16;
 /// Executes ops that list whole directories.
 pub struct Lister {
     set: Files,
-    /// What a find looks for in each of the working directories.
+    /// The rule of `find` for each working directory.
     rules: Vec<FindRule>,
     clock: Arc<dyn Clock>,
     waiting: Vec<Op>,
