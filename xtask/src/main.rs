@@ -76,8 +76,8 @@ enum Task {
     /// Only the tests against real peers and a real browser.
     Real {
         /// Runs only the groups whose name contains this: interop, ganesha, server, disk, strace,
-        /// browser, lab, ladder, loss, vm, vm_lab, vm_plans, vm_v2, hosts,
-        /// agent_group, cluster, fuzz.
+        /// browser, lab, ladder, loss, vm, vm_lab, vm_plans, hosts, agent_group, cluster, fuzz; or
+        /// one that takes long: systems, unpackaged, kernel_clients, localio, vm_forky, vm_v2.
         group: Option<String>,
         /// Runs only the tests of these groups whose name contains this.
         test: Option<String>,

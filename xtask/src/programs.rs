@@ -28,11 +28,15 @@ const PROGRAM_MAX: Duration = Duration::from_secs(40 * 60);
 
 /// Runs the tests of a group whose name contains `filter`, and repeats those that failed.
 ///
+/// Those marked `#[ignore]` take minutes, and run only `with_ignored`.
+///
 /// # Errors
 /// If the group wasn't built, or can't be started.
-pub fn run_group(group: &str, filter: Option<&str>) -> Result<Count> {
+pub fn run_group(group: &str, filter: Option<&str>, with_ignored: bool) -> Result<Count> {
     let program = test_programs::find_in_list(&nextest::list_path(), "checks", group)?;
-    let mut count = run(group, &program, filter.as_slice())?;
+    let ignored = with_ignored.then_some("--include-ignored");
+    let arguments: Vec<&str> = ignored.into_iter().chain(filter).collect();
+    let mut count = run(group, &program, &arguments)?;
     for pause in PAUSES {
         let names: Vec<String> = count.failures.iter().map(|test| test.name.clone()).collect();
         if !(1..=REPEATED_MAX).contains(&names.len()) {
@@ -40,7 +44,7 @@ pub fn run_group(group: &str, filter: Option<&str>) -> Result<Count> {
         }
         thread::sleep(pause);
         println!("==> repeated: {}", names.join(", "));
-        let mut arguments = vec!["--exact"];
+        let mut arguments = vec!["--include-ignored", "--exact"];
         arguments.extend(names.iter().map(String::as_str));
         count = merge_repetition(count, &run(group, &program, &arguments)?);
     }

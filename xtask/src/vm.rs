@@ -41,7 +41,7 @@ enum Action {
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<String>,
     },
-    /// Builds the images of these suites that don't exist yet. [default: all]
+    /// Builds the images of these suites that don't exist yet. [default: trixie and bookworm]
     Image {
         /// forky, trixie, bookworm, bullseye, trixie-systems or trixie-localio.
         suites: Vec<Suite>,
