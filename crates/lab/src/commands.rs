@@ -6,6 +6,7 @@
 //! sure that nothing started by an earlier dfsbench is still running, no matter how that one ended.
 
 pub(crate) mod packages;
+pub(crate) mod search;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
@@ -318,7 +319,13 @@ fn spawn_with_input(argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
 
 /// Formats an argument vector for people, with quotes around words that a shell would split.
 pub(crate) fn show<T: AsRef<str>>(argv: &[T]) -> String {
-    let words: Vec<_> = argv.iter().map(|word| quote(word.as_ref())).collect();
+    let mut words: Vec<_> = argv.iter().map(|word| quote(word.as_ref())).collect();
+    // The folders of a recipe's programs would hide the command.
+    if let Some(at) = words.iter().position(|word| word.starts_with("PATH="))
+        && at.checked_sub(1).is_some_and(|before| words[before] == "env")
+    {
+        words.drain(at - 1..=at);
+    }
     words.join(" ")
 }
 
@@ -442,6 +449,8 @@ mod tests {
             error.contains("mkfs.xfs") && error.contains("apt-get install xfsprogs"),
             "{error}"
         );
+        let unknown = packages::missing("dittofs").to_string();
+        assert!(unknown.contains("`dittofs`") && !unknown.contains("apt-get"), "{unknown}");
     }
 
     #[test]

@@ -17,6 +17,16 @@ pub enum LabError {
         /// The package that contains it.
         package: String,
     },
+    /// A program isn't installed, and its package is not known.
+    #[error(
+        "program `{program}` is not in {folders} (hint: install it; the `path` of a recipe names \
+         other folders)"
+    )]
+    NotFound {
+        program: String,
+        /// The folders in which it was looked for, separated by colons.
+        folders: String,
+    },
     /// Only root may do this.
     #[error(
         "`{command}` needs root, and `sudo -n` is not allowed; run as root, or allow sudo without \

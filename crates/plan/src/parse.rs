@@ -17,6 +17,7 @@ pub(crate) mod page;
 pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod recipe;
+pub(crate) mod recipe_problems;
 pub(crate) mod reference;
 pub(crate) mod repetition;
 pub(crate) mod requirement;

@@ -11,7 +11,8 @@ const EXAMPLES: &str = "\
 Examples:
   dfsbench systems                                  names, and what each is
   dfsbench systems show glusterfs                   print its recipe, to read or copy
-  dfsbench systems check mine.toml                  check a recipe for mistakes
+  dfsbench systems new mine                         write mine.toml, to fill in
+  dfsbench systems check mine.toml                  list all mistakes of a recipe
 In a plan, set `system = \"NAME\"` (or the path of a file) in a [[target]] with `server`.";
 
 /// Lists the file systems that dfsbench can set up, or prints or checks a recipe.
@@ -34,7 +35,12 @@ pub(crate) enum SystemsCommand {
         #[arg(value_parser = PossibleValuesParser::new(names()))]
         name: String,
     },
-    #[command(about = "Check a recipe for mistakes, without a host")]
+    #[command(about = "Write a recipe to fill in, NAME.toml, with every key explained")]
+    New {
+        /// Name of the system: lower-case letters, digits and `-`
+        name: String,
+    },
+    #[command(about = "List all mistakes of a recipe, without a host")]
     Check {
         /// File of the recipe
         file: PathBuf,

@@ -151,14 +151,27 @@ fn lists_prints_and_checks_recipes() {
     assert!(checked.stdout.contains("setting servers = 3 (1 to 9): "), "{}", checked.stdout);
     std::fs::write(cli.folder().join("bad.toml"), recipe.replace("{servers}", "{sevrers}"))
         .unwrap();
-    let wrong = ["bad.toml: ", "there is no variable `sevrers` (hint: one of address, "];
+    let wrong = [
+        "error: bad.toml has ",
+        "\nbad.toml:79:10: file 4.count: there is no variable `sevrers` (hint: one of address, ",
+        "\nbad.toml:111:10: step 4.count: ",
+    ];
     cli.refused(&["systems", "check", "bad.toml"], 2, &wrong);
     cli.refused(&["systems", "check", "none.toml"], 2, &["can't read recipe `none.toml`"]);
+    let new = cli.run(&["systems", "new", "own"]);
+    assert!(new.code == 0 && new.stderr.contains("wrote own.toml: fill in the lines"), "{new:?}");
+    cli.refused(&["systems", "check", "own.toml"], 2, &["own.toml:11:9: title: must be one line"]);
+    cli.refused(&["systems", "new", "own"], 2, &["own.toml already exists"]);
+    cli.refused(&["systems", "new", "../own"], 2, &["`../own` is not a name"]);
+    cli.refused(&["systems", "new", "ganesha"], 2, &["`ganesha` is a built-in recipe"]);
     cli.refused(&["systems", "show", "moosef"], 2, &["a similar value exists: 'moosefs'"]);
     let plan = "name = \"p\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"t\"\nserver = \"s\"\n\
                 system = \"mine.toml\"\n[target.settings]\nservers = 2\n[[workload]]\n\
                 kind = \"stream\"\n";
     std::fs::write(cli.folder().join("plan.toml"), plan).unwrap();
+    let bad = plan.replace("mine.toml", "bad.toml");
+    std::fs::write(cli.folder().join("bad-plan.toml"), bad).unwrap();
+    cli.refused(&["run", "bad-plan.toml", "--dry-run"], 2, &["`dfsbench systems check` lists "]);
     let dry = cli.run(&["run", "plan.toml", "--dry-run"]);
     let start = "mfschunkserver -c /run/dfsbench/systems/mine/chunk2.cfg -f start &";
     assert!(dry.code == 0 && dry.stdout.contains(start), "{dry:?}");

@@ -14,12 +14,12 @@ use model::lab::OWN_PORT;
 use model::options::check_clients;
 
 use super::accept::accept;
-use super::service::find_ours;
 use super::{LabAction, program_undo};
 use crate::RUN;
 use crate::actions::findings::Findings;
 use crate::actions::step::Step;
 use crate::commands::RunAs;
+use crate::commands::search::find_ours;
 use crate::error::LabError;
 use crate::host::servers;
 use crate::undo::Undo;

@@ -19,6 +19,7 @@ use super::{LabAction, Layer, folder_undo};
 use crate::actions::findings::Findings;
 use crate::actions::options::{self, RequestedOption};
 use crate::actions::step::Step;
+use crate::commands::search::ProgramSearch;
 use crate::commands::{self, Runner, SOON};
 use crate::error::LabError;
 use crate::facts::disks;
@@ -80,7 +81,7 @@ impl LabAction for RemoteMount {
 }
 
 impl LabAction for FuseMount {
-    type Facts = ();
+    type Facts = ProgramSearch;
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.point)?;
@@ -88,18 +89,20 @@ impl LabAction for FuseMount {
         check_leaves(&self.leaves)
     }
 
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
+    fn look(&self) -> Result<ProgramSearch, LabError> {
+        ProgramSearch::of_recipe(&self.path)
     }
 
-    fn assume(&self) {}
+    fn assume(&self) -> ProgramSearch {
+        ProgramSearch::assumed()
+    }
 
-    fn steps(&self, (): &()) -> Vec<Step> {
+    fn steps(&self, search: &ProgramSearch) -> Vec<Step> {
         vec![
             Step::Folder(self.dir.clone()),
             Step::Folder(self.point.clone()),
             Step::Launch {
-                argv: processes::marked_command(&self.dir, &self.run),
+                argv: processes::marked_command(&self.dir, &search.command(&self.run)),
                 stderr: self.dir.join("stderr"),
             },
             Step::AwaitMount {
@@ -112,9 +115,9 @@ impl LabAction for FuseMount {
 
     /// Unmounts the file system, stops the program and removes its files. Fails if the program is
     /// missing or something is already mounted there.
-    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    fn undo(&self, search: &ProgramSearch, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
-        check_programs(&self.run[..1], &self.packages)?;
+        check_programs(search, &self.run[..1], &self.packages)?;
         if !Path::new("/dev/fuse").exists() {
             return Err(LabError::Unable(
                 "/dev/fuse does not exist (hint: run `modprobe fuse`)".to_owned(),
@@ -129,7 +132,7 @@ impl LabAction for FuseMount {
         Ok(undo)
     }
 
-    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+    fn check(&self, _search: &ProgramSearch) -> Result<EffectiveSettings, LabError> {
         let (mut findings, _) = read_back(&self.point)?;
         findings.fact("mounted by", commands::show(&self.run), "the recipe");
         Ok(findings.finish())

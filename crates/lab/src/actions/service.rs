@@ -18,17 +18,14 @@ use super::accept::{accept, check_point};
 use super::{LabAction, Layer, folder_undo};
 use crate::actions::findings::Findings;
 use crate::actions::step::Step;
+use crate::commands::search::ProgramSearch;
 use crate::commands::{self, Runner, SOON, filled_lines, is_root, packages};
 use crate::error::LabError;
 use crate::host::{additions, processes, servers};
 use crate::undo::Undo;
 
-/// Command name in recipes that stands for this program, wherever it is installed.
-const OURS: &str = "dfsbench";
-
 impl LabAction for Service {
-    /// Path of this program.
-    type Facts = PathBuf;
+    type Facts = ProgramSearch;
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.dir)?;
@@ -43,15 +40,15 @@ impl LabAction for Service {
         check_leaves(&self.leaves)
     }
 
-    fn look(&self) -> Result<PathBuf, LabError> {
-        find_ours()
+    fn look(&self) -> Result<ProgramSearch, LabError> {
+        ProgramSearch::of_recipe(&self.path)
     }
 
-    fn assume(&self) -> PathBuf {
-        OURS.into()
+    fn assume(&self) -> ProgramSearch {
+        ProgramSearch::assumed()
     }
 
-    fn steps(&self, _ours: &PathBuf) -> Vec<Step> {
+    fn steps(&self, _search: &ProgramSearch) -> Vec<Step> {
         let mut steps = vec![Step::Folder(self.dir.clone())];
         steps.extend(self.folders.iter().map(|folder| Step::Folder(folder.clone())));
         for file in &self.files {
@@ -63,9 +60,9 @@ impl LabAction for Service {
     /// Stops all processes and removes their files, including those on our storage unless they are
     /// needed for the next start. Fails if a port is in use, a program is missing, or we aren't
     /// root.
-    fn undo(&self, _ours: &PathBuf, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    fn undo(&self, search: &ProgramSearch, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
-        check_programs(&self.programs, &self.packages)?;
+        check_programs(search, &self.programs, &self.packages)?;
         for port in &self.ports {
             if servers::answers(*port) {
                 let holder = match processes::listener(*port) {
@@ -88,7 +85,7 @@ impl LabAction for Service {
         Ok(undo)
     }
 
-    fn check(&self, ours: &PathBuf) -> Result<EffectiveSettings, LabError> {
+    fn check(&self, search: &ProgramSearch) -> Result<EffectiveSettings, LabError> {
         let mut findings = Findings::new("server");
         findings.fact("system", &self.system, "the recipe");
         if !self.settings.is_empty() {
@@ -97,7 +94,7 @@ impl LabAction for Service {
         findings.fact("system durability", &self.durability, "the recipe");
         if !self.version.is_empty() {
             let command = commands::show(&self.version);
-            let output = Runner::default().output(&name_ours(&self.version, ours), SOON)?;
+            let output = Runner::default().output(&search.command(&self.version), SOON)?;
             let text = [output.stdout, output.stderr].join("\n");
             let first = filled_lines(&text).first().copied().unwrap_or("unknown").to_owned();
             findings.fact("system version", first, command);
@@ -111,32 +108,31 @@ impl LabAction for Service {
 }
 
 impl LabAction for SystemSteps {
-    /// Path of this program.
-    type Facts = PathBuf;
+    type Facts = ProgramSearch;
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.dir)
     }
 
-    fn look(&self) -> Result<PathBuf, LabError> {
-        find_ours()
+    fn look(&self) -> Result<ProgramSearch, LabError> {
+        ProgramSearch::of_recipe(&self.path)
     }
 
-    fn assume(&self) -> PathBuf {
-        OURS.into()
+    fn assume(&self) -> ProgramSearch {
+        ProgramSearch::assumed()
     }
 
-    fn steps(&self, ours: &PathBuf) -> Vec<Step> {
-        start_steps(self, ours)
+    fn steps(&self, search: &ProgramSearch) -> Vec<Step> {
+        start_steps(self, search)
     }
 
     /// Nothing to undo: the processes carry the system's mark, and [`Service`] stops them.
-    fn undo(&self, _ours: &PathBuf, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    fn undo(&self, _search: &ProgramSearch, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         Ok(Vec::new())
     }
 
-    fn check(&self, _ours: &PathBuf) -> Result<EffectiveSettings, LabError> {
+    fn check(&self, _search: &ProgramSearch) -> Result<EffectiveSettings, LabError> {
         Ok(Findings::new("server").finish())
     }
 
@@ -146,7 +142,7 @@ impl LabAction for SystemSteps {
 }
 
 /// Returns the steps that start a system according to its recipe.
-fn start_steps(action: &SystemSteps, ours: &Path) -> Vec<Step> {
+fn start_steps(action: &SystemSteps, search: &ProgramSearch) -> Vec<Step> {
     let dir = action.dir.as_path();
     let mut has_program = action.has_program;
     let mut steps = Vec::new();
@@ -155,16 +151,16 @@ fn start_steps(action: &SystemSteps, ours: &Path) -> Vec<Step> {
             FilledStep::Start(words) => {
                 has_program = true;
                 Step::Launch {
-                    argv: processes::marked_command(dir, &name_ours(words, ours)),
+                    argv: processes::marked_command(dir, &search.command(words)),
                     stderr: dir.join(format!("stderr-{}", action.first + index + 1)),
                 }
             }
             FilledStep::Run { words, within_s, again: _ } => Step::with_time_limit(
                 Duration::from_secs(*within_s),
-                processes::marked_command(dir, &name_ours(words, ours)),
+                processes::marked_command(dir, &search.command(words)),
             ),
             FilledStep::Ready(words, within_s) => Step::AwaitCommand {
-                argv: name_ours(words, ours),
+                argv: search.command(words),
                 limit: Duration::from_secs(*within_s),
                 mark: dir.to_owned(),
                 has_program,
@@ -178,22 +174,6 @@ fn start_steps(action: &SystemSteps, ours: &Path) -> Vec<Step> {
         });
     }
     steps
-}
-
-/// Returns the path of this program, whether installed or copied by a controller.
-pub(super) fn find_ours() -> Result<PathBuf, LabError> {
-    std::env::current_exe().map_err(|error| LabError::file("find", Path::new(OURS), error))
-}
-
-/// Replaces the placeholder for this program with its path.
-fn name_ours(words: &[String], ours: &Path) -> Vec<String> {
-    let mut argv = words.to_vec();
-    if let Some(first) = argv.first_mut()
-        && first == OURS
-    {
-        *first = ours.display().to_string();
-    }
-    argv
 }
 
 /// Rejects a path outside the system's own folder and its storage.
@@ -210,31 +190,33 @@ fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
 }
 
 impl LabAction for AwaitQuiet {
-    type Facts = ();
+    type Facts = ProgramSearch;
 
     fn accept(&self) -> Result<(), LabError> {
         Ok(())
     }
 
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
+    fn look(&self) -> Result<ProgramSearch, LabError> {
+        ProgramSearch::of_recipe(&self.path)
     }
 
-    fn assume(&self) {}
+    fn assume(&self) -> ProgramSearch {
+        ProgramSearch::assumed()
+    }
 
-    fn steps(&self, (): &()) -> Vec<Step> {
+    fn steps(&self, search: &ProgramSearch) -> Vec<Step> {
         vec![Step::AwaitQuiet {
-            argv: self.run.clone(),
+            argv: search.command(&self.run),
             busy: self.busy.clone(),
             limit: Duration::from_secs(self.within_s),
         }]
     }
 
-    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    fn undo(&self, _search: &ProgramSearch, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         Ok(Vec::new())
     }
 
-    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+    fn check(&self, _search: &ProgramSearch) -> Result<EffectiveSettings, LabError> {
         Ok(Findings::new("server").finish())
     }
 
@@ -263,11 +245,12 @@ pub(super) fn check_root(system: &str) -> Result<(), LabError> {
 
 /// Checks that all programs are installed. The error names this distribution's package.
 pub(super) fn check_programs(
+    search: &ProgramSearch,
     programs: &[String],
     of_recipe: &[(String, String)],
 ) -> Result<(), LabError> {
     for program in programs {
-        if commands::find(program).is_some() {
+        if search.find(program).is_some() {
             continue;
         }
         let distribution = packages::distribution();
@@ -276,7 +259,7 @@ pub(super) fn check_programs(
             Some((_, package)) => {
                 LabError::Missing { program: program.clone(), package: package.clone() }
             }
-            None => packages::missing(program),
+            None => packages::missing_in(program, &search.folder_list()),
         });
     }
     Ok(())
@@ -319,6 +302,7 @@ mod tests {
             settings: String::new(),
             dir: "/run/dfsbench/systems/plain".into(),
             storage: Some("/run/dfsbench/storage".into()),
+            path: Vec::new(),
             programs: Vec::new(),
             packages: Vec::new(),
             ports: Vec::new(),

@@ -9,34 +9,37 @@ use model::system::COUNTER_NAMES;
 use super::LabAction;
 use crate::actions::findings::Findings;
 use crate::actions::step::Step;
+use crate::commands::search::ProgramSearch;
 use crate::commands::{self, Runner, SOON};
 use crate::error::LabError;
 use crate::undo::Undo;
 
 impl LabAction for SystemCounters {
-    type Facts = ();
+    type Facts = ProgramSearch;
 
     fn accept(&self) -> Result<(), LabError> {
         Ok(())
     }
 
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
+    fn look(&self) -> Result<ProgramSearch, LabError> {
+        ProgramSearch::of_recipe(&self.path)
     }
 
-    fn assume(&self) {}
+    fn assume(&self) -> ProgramSearch {
+        ProgramSearch::assumed()
+    }
 
-    fn steps(&self, (): &()) -> Vec<Step> {
+    fn steps(&self, _search: &ProgramSearch) -> Vec<Step> {
         Vec::new()
     }
 
-    fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
+    fn undo(&self, _search: &ProgramSearch, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         Ok(Vec::new())
     }
 
-    fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
+    fn check(&self, search: &ProgramSearch) -> Result<EffectiveSettings, LabError> {
         let command = commands::show(&self.run);
-        let output = Runner::default().output(&self.run, SOON)?;
+        let output = Runner::default().output(&search.command(&self.run), SOON)?;
         let refused =
             |why: String| LabError::Refused(format!("counters of {}: {why}", self.system));
         if !output.status.success() {
@@ -82,7 +85,8 @@ mod tests {
 
     fn run(script: &str) -> Result<EffectiveSettings, LabError> {
         let run = ["sh", "-c", script].map(str::to_owned).to_vec();
-        SystemCounters { system: "plain".to_owned(), run }.check(&())
+        let counters = SystemCounters { system: "plain".to_owned(), path: Vec::new(), run };
+        counters.check(&counters.assume())
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Uses the names of Debian and Ubuntu. If a distribution names the package differently, the
 //! program's name is what to search for.
 
+use super::FOLDERS;
 use crate::error::LabError;
 
 pub(crate) const OS_RELEASE: &str = "/etc/os-release";
@@ -47,14 +48,10 @@ const PACKAGES: [(&str, &str); 37] = [
     ("wipefs", "util-linux"),
 ];
 
-/// Returns the package that contains a program, or the program's own name.
-pub(crate) fn package_of(program: &str) -> &str {
-    for (name, package) in PACKAGES {
-        if name == program {
-            return package;
-        }
-    }
-    program
+/// Returns the package that contains a program, if known.
+fn package_of(program: &str) -> Option<&'static str> {
+    let found = PACKAGES.into_iter().find(|(name, _)| *name == program);
+    found.map(|(_, package)| package)
 }
 
 /// Returns the ID of this host's distribution, such as `debian`, or an empty string if unknown.
@@ -72,7 +69,16 @@ pub(crate) fn os_release_value<'a>(text: &'a str, variable: &str) -> Option<&'a 
     Some(value.trim_matches(['"', '\'']))
 }
 
-/// Returns the error for a missing program, with the package to install.
+/// Returns the error for a missing program, with the package to install if it is known.
 pub(crate) fn missing(program: &str) -> LabError {
-    LabError::Missing { program: program.to_owned(), package: package_of(program).to_owned() }
+    missing_in(program, &FOLDERS.join(":"))
+}
+
+/// Returns the error for a program that is missing in these folders.
+pub(crate) fn missing_in(program: &str, folders: &str) -> LabError {
+    let program = program.to_owned();
+    match package_of(&program) {
+        Some(package) => LabError::Missing { program, package: package.to_owned() },
+        None => LabError::NotFound { program, folders: folders.to_owned() },
+    }
 }

@@ -69,6 +69,7 @@ pub(super) fn serve_system(
             settings: Recipe::show_settings(&spec.system_settings),
             dir: recipe.dir().into(),
             storage: has.has_storage.then(|| spec.storage.place().to_owned()),
+            path: recipe.path.clone(),
             programs: has.programs.clone(),
             packages: packages_of(&recipe.packages),
             ports: has.ports.clone(),
@@ -96,6 +97,7 @@ fn add_steps(spec: &LabSpec, recipe: &Recipe, placed: &[PlacedStep], steps: &mut
         let action = action::SystemSteps {
             system: recipe.name.clone(),
             dir: recipe.dir().into(),
+            path: recipe.path.clone(),
             first,
             has_program: with_program.contains(&host),
             steps: together.iter().map(|placed| placed.step.clone()).collect(),
@@ -175,7 +177,8 @@ pub fn counters_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> 
     let Some(system) = &spec.system else { return Ok(steps) };
     let hosts = spec.system_hosts();
     for (host, run) in fill_in(spec, system)?.counters {
-        let action = action::SystemCounters { system: system.recipe.name.clone(), run };
+        let path = system.recipe.path.clone();
+        let action = action::SystemCounters { system: system.recipe.name.clone(), path, run };
         steps.push(step(hosts[host], Action::SystemCounters(action)));
     }
     Ok(steps)
@@ -231,6 +234,7 @@ fn mount_by(recipe: &Recipe, way: AccessWay, filled: &FilledRecipe, point: &str)
     match (way, &filled.fuse, &filled.mount) {
         (AccessWay::Fuse, Some(fuse), _) => Some(Action::FuseMount(action::FuseMount {
             system: recipe.name.clone(),
+            path: recipe.path.clone(),
             run: fuse.run.clone(),
             dir: recipe.client_dir().into(),
             point,
@@ -250,7 +254,8 @@ fn mount_by(recipe: &Recipe, way: AccessWay, filled: &FilledRecipe, point: &str)
 
 fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {
     let Quiet { run, busy, within_s } = quiet.clone();
-    action::AwaitQuiet { system: recipe.name.clone(), run, busy, within_s }
+    let path = recipe.path.clone();
+    action::AwaitQuiet { system: recipe.name.clone(), path, run, busy, within_s }
 }
 
 /// Mounts the site's existing file system on the clients.

@@ -403,6 +403,8 @@ pub struct Service {
     pub dir: PathBuf,
     /// Directory on the server that contains its files; `None` if it keeps them elsewhere.
     pub storage: Option<PathBuf>,
+    /// Folders of its programs, as in the recipe.
+    pub path: Vec<String>,
     /// Programs that must be installed on the host.
     pub programs: Vec<String>,
     /// Packages that provide them: the ID of a distribution, and package names separated by blanks.
@@ -433,6 +435,8 @@ pub struct SystemSteps {
     pub system: String,
     /// Directory for its own files, which identifies its processes.
     pub dir: PathBuf,
+    /// Folders of its programs, as in the recipe.
+    pub path: Vec<String>,
     /// Index of the first of these steps among all steps of the system.
     pub first: usize,
     /// A program was started on this host earlier; stop waiting if it exits.
@@ -467,6 +471,8 @@ pub struct SystemCrash {
 pub struct SystemCounters {
     /// Name of the recipe.
     pub system: String,
+    /// Folders of its programs, as in the recipe.
+    pub path: Vec<String>,
     /// Command that prints the counters.
     pub run: Vec<String>,
 }
@@ -476,6 +482,8 @@ pub struct SystemCounters {
 pub struct AwaitQuiet {
     /// Name of the recipe.
     pub system: String,
+    /// Folders of its programs, as in the recipe.
+    pub path: Vec<String>,
     /// Command that exits with 0 when the system is idle.
     pub run: Vec<String>,
     /// Text that the command prints while the system is busy; empty if the exit code shows it.
@@ -502,6 +510,8 @@ pub struct RemoteMount {
 pub struct FuseMount {
     /// Name of the recipe.
     pub system: String,
+    /// Folders of its programs, as in the recipe.
+    pub path: Vec<String>,
     pub run: Vec<String>,
     /// Directory for its own files, which also identifies its processes.
     pub dir: PathBuf,

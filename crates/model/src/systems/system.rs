@@ -25,7 +25,7 @@ pub use access::{AccessWay, AccessWays, FuseAccess, MountAccess, NfsAccess};
 pub use fill::{FilledFile, FilledHost, FilledRecipe, FilledStep, PlacedStep};
 pub use roles::{CLIENT_ROLE, Places, Role};
 pub use settings::{RecipeSetting, SettingKind, Variable};
-pub use validate::may_leave;
+pub use validate::{check_recipe_name, may_leave};
 
 /// Maximum number of copies created by `count`, so that `{n}` is one digit.
 pub const COUNT_MAX: u64 = 9;
@@ -65,6 +65,9 @@ pub struct Recipe {
     /// Programs that must be installed on the server host.
     #[serde(default)]
     pub programs: Vec<String>,
+    /// Folders in which programs are found besides PATH, absolute or below `~`.
+    #[serde(default)]
+    pub path: Vec<String>,
     /// Packages that provide the programs, by distribution ID in os-release(5).
     #[serde(default)]
     pub packages: BTreeMap<String, Vec<String>>,
@@ -255,22 +258,30 @@ const fn stop_limit() -> u64 {
 
 /// An error in a recipe or in the values of its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{what} (hint: {hint})")]
+#[error("{}{what} (hint: {hint})", if key.is_empty() { String::new() } else { format!("{key}: ") })]
 pub struct RecipeError {
-    /// The problem, with key and value.
+    /// Where the problem is in the recipe, such as `settings.parts.default` or `step 2.start`; empty
+    /// if it isn't in its text.
+    pub key: String,
+    /// The problem, with the value.
     pub what: String,
     /// What to write instead.
     pub hint: String,
 }
 
 impl RecipeError {
-    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: hint.into() }
+    pub(super) fn new(
+        key: impl Into<String>,
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self { key: key.into(), what: what.into(), hint: hint.into() }
     }
 
-    /// Prefixes the error with the key.
-    fn of_key(self, key: &str) -> Self {
-        Self { what: format!("{key}: {}", self.what), hint: self.hint }
+    /// Prefixes the key with that of the table that contains it.
+    fn of_key(mut self, key: &str) -> Self {
+        self.key = if self.key.is_empty() { key.to_owned() } else { format!("{key}.{}", self.key) };
+        self
     }
 }
 

@@ -1,13 +1,12 @@
 //! Recipes of systems: the built-in ones, and parsing one from text.
 //!
-//! The texts are in `systems/`. A derived `Deserialize` is enough for them: a recipe has no
-//! dfsbench settings, no flags and no alternative spellings.
+//! The texts are in `systems/`.
 
 use std::path::Path;
 
-use model::system::Recipe;
+use model::system::{Recipe, check_recipe_name};
 
-use crate::parse::document::PlanText;
+use crate::parse::recipe_problems;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::suggestion::unknown_word;
 
@@ -28,6 +27,25 @@ pub const RECIPES: [BuiltIn; 12] = [
     ("unfs3", include_str!("../../systems/unfs3.toml")),
     ("zerofs", include_str!("../../systems/zerofs.toml")),
 ];
+
+/// A recipe without content: mandatory keys to fill in, and all others commented out.
+const SKELETON: &str = include_str!("recipe_skeleton.toml");
+
+/// Returns a new recipe of that name, to be filled in.
+///
+/// # Errors
+/// If a recipe can't have this name.
+pub fn new_recipe(name: &str) -> Result<String, PlanError> {
+    let fault = match check_recipe_name(name) {
+        Some(error) => Fault::new(error.what).hint(error.hint),
+        None if RECIPES.iter().any(|(known, _)| *known == name) => {
+            let hint = format!("another name, or `dfsbench systems show {name}` to start from it");
+            Fault::new(format!("`{name}` is a built-in recipe")).hint(hint)
+        }
+        None => return Ok(SKELETON.replace("NAME", name)),
+    };
+    Err(fault.at(PlanPosition::Whole).in_source("systems new"))
+}
 
 /// Returns true if a text is the path of a recipe rather than the name of a built-in one.
 pub(crate) fn is_recipe_path(text: &str) -> bool {
@@ -55,25 +73,26 @@ pub(crate) fn unknown_recipe(name: &str) -> Fault {
 /// `source_name`.
 ///
 /// # Errors
-/// If the text is not TOML, has an invalid key or value, or refers to an unknown variable.
+/// If the text is not TOML, has an invalid key or value, or refers to an unknown variable. Returns
+/// the first problem of the text.
 pub fn parse_recipe(text: &str, source_name: &str) -> Result<Recipe, PlanError> {
-    read(text).map_err(|error| error.in_source(source_name))
+    check_recipe(text, source_name).map_err(|problems| {
+        let more = problems.len() - 1;
+        let mut first = problems.into_iter().next().expect("an invalid recipe has a problem");
+        if more > 0 {
+            let hint = first.hint.take().map(|hint| format!("{hint}; ")).unwrap_or_default();
+            first.hint = Some(format!("{hint}`dfsbench systems check` lists {more} more"));
+        }
+        first
+    })
 }
 
-fn read(text: &str) -> Result<Recipe, PlanError> {
-    let recipe: Recipe = match toml::from_str(text) {
-        Ok(recipe) => recipe,
-        Err(error) => {
-            let place = match error.span() {
-                Some(span) => PlanText::new(text).place_of(&span),
-                None => PlanPosition::Whole,
-            };
-            let message = error.message().replace('\n', "; ");
-            return Err(Fault::new(message).hint("docs/systems.md describes every key").at(place));
-        }
-    };
-    match recipe.validate() {
-        Ok(()) => Ok(recipe),
-        Err(error) => Err(Fault::new(error.what).hint(error.hint).at(PlanPosition::Whole)),
-    }
+/// Parses a recipe like [`parse_recipe`].
+///
+/// # Errors
+/// All problems, in the order of the text; those of the recipe as a whole come first.
+pub fn check_recipe(text: &str, source_name: &str) -> Result<Recipe, Vec<PlanError>> {
+    recipe_problems::read(text).map_err(|problems| {
+        problems.into_iter().map(|problem| problem.in_source(source_name)).collect()
+    })
 }

@@ -95,38 +95,53 @@ impl Recipe {
         given: &[(String, String)],
         places: &Places,
     ) -> Result<FilledRecipe, RecipeError> {
-        let values = self.values(given, places)?;
-        let server = Template { values: &values };
-        let mut filled = FilledRecipe {
-            leaves: server.texts("leaves", &self.leaves)?,
-            version: server.words("version", &self.version)?,
-            ..FilledRecipe::default()
+        let mut errors = Vec::new();
+        let filled = self.try_fill_in(given, places, &mut errors);
+        errors.into_iter().next().map_or(Ok(filled), Err)
+    }
+
+    /// Fills in all text that can be filled in, and adds an error for each key that can't.
+    pub(super) fn try_fill_in(
+        &self,
+        given: &[(String, String)],
+        places: &Places,
+        errors: &mut Vec<RecipeError>,
+    ) -> FilledRecipe {
+        let mut filled = FilledRecipe::default();
+        let values = match self.values(given, places) {
+            Ok(values) => values,
+            Err(error) => {
+                errors.push(error);
+                return filled;
+            }
         };
+        let server = Template { values: &values };
+        filled.leaves = part(server.texts("leaves", &self.leaves), errors);
+        filled.version = part(server.words("version", &self.version), errors);
         for host in 0..places.hosts.len() {
-            filled.hosts.push(self.fill_in_host(host, &values, places)?);
+            filled.hosts.push(self.fill_in_host(host, &values, places, errors));
         }
-        for step in &self.steps {
+        for (index, step) in self.steps.iter().enumerate() {
             if step.access.is_some() && step.access != places.way {
                 continue;
             }
-            for copy in places.copies(&values, "step.count", &step.on, &step.count)? {
-                let filled_step = fill_in_step(step, &Template { values: &copy.values })?;
-                filled.steps.push(PlacedStep { host: copy.host, step: filled_step });
-            }
+            let key = format!("step {}", index + 1);
+            let placed = fill_in_copies(step, &values, places);
+            filled.steps.extend(part(placed.map_err(|error| error.of_key(&key)), errors));
         }
         if let Some(counters) = &self.counters {
-            for copy in places.copies(&values, "counters.on", &counters.on, "")? {
+            for copy in part(places.copies(&values, "counters.on", &counters.on, ""), errors) {
                 let template = Template { values: &copy.values };
-                let words = template.words("counters.run", &counters.run)?;
+                let words = part(template.words("counters.run", &counters.run), errors);
                 filled.counters.push((copy.host, words));
             }
         }
         if let Some(quiet) = &self.quiet {
-            let run = server.words("quiet.run", &quiet.run)?;
+            let run = part(server.words("quiet.run", &quiet.run), errors);
             filled.quiet = Some(Quiet { run, ..quiet.clone() });
         }
-        self.fill_in_access(values, places, &mut filled)?;
-        Ok(filled)
+        self.fill_in_access(values, places, &mut filled, errors);
+        filled
     }
 
     /// Returns how many copies of written data exist on different servers with these settings.
@@ -148,25 +163,25 @@ impl Recipe {
         mut values: Values,
         places: &Places,
         filled: &mut FilledRecipe,
-    ) -> Result<(), RecipeError> {
+        errors: &mut Vec<RecipeError>,
+    ) {
         values.insert("point".to_owned(), places.point.clone());
         values.insert("dir".to_owned(), self.client_dir());
         let client = Template { values: &values };
         if let Some(mount) = &self.access.mount {
             filled.mount = Some(MountAccess {
-                kind: client.text("access.mount.type", &mount.kind)?,
-                source: client.text("access.mount.source", &mount.source)?,
-                options: client.words("access.mount.options", &mount.options)?,
+                kind: part(client.text("access.mount.type", &mount.kind), errors),
+                source: part(client.text("access.mount.source", &mount.source), errors),
+                options: part(client.words("access.mount.options", &mount.options), errors),
             });
         }
         if let Some(fuse) = &self.access.fuse {
             filled.fuse = Some(FuseAccess {
-                run: client.words("access.fuse.run", &fuse.run)?,
-                leaves: client.texts("access.fuse.leaves", &fuse.leaves)?,
+                run: part(client.words("access.fuse.run", &fuse.run), errors),
+                leaves: part(client.texts("access.fuse.leaves", &fuse.leaves), errors),
                 ..fuse.clone()
             });
         }
-        Ok(())
     }
 
     /// Fills in what to prepare on a host before anything is started.
@@ -175,7 +190,8 @@ impl Recipe {
         number: usize,
         values: &Values,
         places: &Places,
-    ) -> Result<FilledHost, RecipeError> {
+        errors: &mut Vec<RecipeError>,
+    ) -> FilledHost {
         let values = places.values_on(number, values);
         let roles = self.roles_on(number, places);
         let mut host = FilledHost::default();
@@ -204,7 +220,7 @@ impl Recipe {
         let state = values["state"].clone();
         for folder in &self.folders {
             // A directory with `{n}` is repeated for each copy.
-            for folder in self.fill_in_folder(folder, &values, places)? {
+            for folder in part(self.fill_in_folder(folder, &values, places), errors) {
                 if !host.has_storage && folder.starts_with(&places.storage) {
                     continue;
                 }
@@ -215,16 +231,20 @@ impl Recipe {
                 host.folders.push(folder);
             }
         }
-        for file in &self.files {
-            for copy in places.copies(&values, "file.count", "", &file.count)? {
+        for (index, file) in self.files.iter().enumerate() {
+            let key = |name: &str| format!("file {}.{name}", index + 1);
+            for copy in part(places.copies(&values, &key("count"), "", &file.count), errors) {
                 let values = places.values_on(number, &copy.values);
                 let template = Template { values: &values };
-                let path = template.text("file.path", &file.path)?;
-                let text = template.text("file.text", &file.text)?;
-                host.files.push(FilledFile { path, text });
+                let path = template.text(&key("path"), &file.path);
+                let text = part(template.text(&key("text"), &file.text), errors);
+                match path {
+                    Ok(path) => host.files.push(FilledFile { path, text }),
+                    Err(error) => errors.push(error),
+                }
             }
         }
-        Ok(host)
+        host
     }
 
     /// Returns a directory, or one for each copy of the largest `count` if it contains `{n}`.
@@ -277,8 +297,12 @@ impl Recipe {
             }
             let chosen = values.get(&variable.by).cloned().unwrap_or_default();
             let Some(text) = variable.values.get(&chosen) else {
-                let what = format!("{key}: has no value for {} `{chosen}`", variable.by);
-                return Err(RecipeError::new(what, "one value for each choice of the setting"));
+                let what = format!("has no value for {} `{chosen}`", variable.by);
+                return Err(RecipeError::new(
+                    key,
+                    what,
+                    "one value for each choice of the setting",
+                ));
             };
             let text = Template { values: &values }.text(&key, text)?;
             values.insert(name.clone(), text);
@@ -298,22 +322,47 @@ impl Recipe {
     }
 }
 
+/// Returns what could be filled in, or else nothing and records the error.
+fn part<T: Default>(filled: Result<T, RecipeError>, errors: &mut Vec<RecipeError>) -> T {
+    match filled {
+        Ok(filled) => filled,
+        Err(error) => {
+            errors.push(error);
+            T::default()
+        }
+    }
+}
+
+/// Fills in a step once for each of its copies.
+fn fill_in_copies(
+    step: &RecipeStep,
+    values: &Values,
+    places: &Places,
+) -> Result<Vec<PlacedStep>, RecipeError> {
+    let mut placed = Vec::new();
+    for copy in places.copies(values, "count", &step.on, &step.count)? {
+        let step = fill_in_step(step, &Template { values: &copy.values })?;
+        placed.push(PlacedStep { host: copy.host, step });
+    }
+    Ok(placed)
+}
+
 fn fill_in_step(step: &RecipeStep, template: &Template<'_>) -> Result<FilledStep, RecipeError> {
     let within_s = step.within_s;
     if !step.start.is_empty() {
-        return Ok(FilledStep::Start(template.words("step.start", &step.start)?));
+        return Ok(FilledStep::Start(template.words("start", &step.start)?));
     }
     if !step.run.is_empty() {
-        let words = template.words("step.run", &step.run)?;
+        let words = template.words("run", &step.run)?;
         return Ok(FilledStep::Run { words, within_s, again: step.again });
     }
     if !step.ready.is_empty() {
-        return Ok(FilledStep::Ready(template.words("step.ready", &step.ready)?, within_s));
+        return Ok(FilledStep::Ready(template.words("ready", &step.ready)?, within_s));
     }
-    let text = template.text("step.port", &step.port)?;
-    let Ok(port) = text.parse() else {
-        let what = format!("step.port: `{text}` is not a port");
-        return Err(RecipeError::new(what, "a number of 1 to 65535, such as \"2049\""));
+    let text = template.text("port", &step.port)?;
+    let Some(port) = text.parse().ok().filter(|port| *port != 0) else {
+        let what = format!("`{text}` is not a port");
+        return Err(RecipeError::new("port", what, "a number of 1 to 65535, such as \"2049\""));
     };
     Ok(FilledStep::Port(port, within_s))
 }

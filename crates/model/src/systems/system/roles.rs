@@ -125,8 +125,8 @@ fn parse_count(values: &Values, key: &str, count: &str) -> Result<usize, RecipeE
     match text.parse::<u64>() {
         Ok(number) if (1..=COUNT_MAX).contains(&number) => Ok(number as usize),
         _ => {
-            let what = format!("{key}: `{text}` is not a count");
-            Err(RecipeError::new(what, format!("a number of 1 to {COUNT_MAX}")))
+            let what = format!("`{text}` is not a count");
+            Err(RecipeError::new(key, what, format!("a number of 1 to {COUNT_MAX}")))
         }
     }
 }
@@ -162,6 +162,7 @@ impl Recipe {
             let what =
                 format!("{}: the hosts of `{name}` are those that mount the target", self.name);
             return Err(RecipeError::new(
+                "",
                 what,
                 "name them with `client` or `clients` of the target",
             ));
@@ -173,11 +174,11 @@ impl Recipe {
                 [] => "all its servers are on `server`".to_owned(),
                 names => names.join(", "),
             };
-            return Err(RecipeError::new(format!("{} has no role `{name}`", self.name), hint));
+            return Err(RecipeError::new("", format!("{} has no role `{name}`", self.name), hint));
         };
         if hosts as u64 > role.hosts_max {
             let what = format!("{}: {name} can't be on {hosts} hosts", self.name);
-            return Err(RecipeError::new(what, format!("at most {}", role.hosts_max)));
+            return Err(RecipeError::new("", what, format!("at most {}", role.hosts_max)));
         }
         Ok(())
     }

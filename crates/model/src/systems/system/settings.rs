@@ -150,15 +150,15 @@ impl Recipe {
                 let names: Vec<&str> = self.settings.keys().map(String::as_str).collect();
                 let what = format!("{} has no setting `{name}`", self.name);
                 let hint = if names.is_empty() { "it has none".into() } else { names.join(", ") };
-                return Err(RecipeError::new(what, hint));
+                return Err(RecipeError::new("", what, hint));
             };
             if !setting.allows(value) {
                 let what = format!("{} can't have {name} `{value}`", self.name);
-                return Err(RecipeError::new(what, setting.legal()));
+                return Err(RecipeError::new("", what, setting.legal()));
             }
             if values.insert(name.clone(), value.clone()).is_some() {
                 let what = format!("setting `{name}` of {} is given twice", self.name);
-                return Err(RecipeError::new(what, "give each once"));
+                return Err(RecipeError::new("", what, "give each once"));
             }
         }
         for (name, setting) in &self.settings {

@@ -18,6 +18,36 @@ pub(super) struct Template<'a> {
 impl Template<'_> {
     /// Fills in one text. `key` names it in errors.
     pub(super) fn text(&self, key: &str, text: &str) -> Result<String, RecipeError> {
+        let mut unknown = Vec::new();
+        let filled = self.fill(text, &mut unknown);
+        self.check(key, &unknown).map(|()| filled)
+    }
+
+    /// Fills in several texts.
+    pub(super) fn texts(&self, key: &str, texts: &[String]) -> Result<Vec<String>, RecipeError> {
+        let mut unknown = Vec::new();
+        let filled = texts.iter().map(|text| self.fill(text, &mut unknown)).collect();
+        self.check(key, &unknown).map(|()| filled)
+    }
+
+    /// Fills in a command. `{*name}` expands to as many words as its value has.
+    pub(super) fn words(&self, key: &str, words: &[String]) -> Result<Vec<String>, RecipeError> {
+        let mut unknown = Vec::new();
+        let mut filled = Vec::with_capacity(words.len());
+        for word in words {
+            match name_between(word, "{*", "}") {
+                Some(name) if word.len() == name.len() + 3 => {
+                    let value = self.value(name, &mut unknown);
+                    filled.extend(value.split_ascii_whitespace().map(ToOwned::to_owned));
+                }
+                _ => filled.push(self.fill(word, &mut unknown)),
+            }
+        }
+        self.check(key, &unknown).map(|()| filled)
+    }
+
+    /// Fills in one text; adds the names that aren't variables to `unknown`.
+    fn fill(&self, text: &str, unknown: &mut Vec<String>) -> String {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find('{') {
@@ -29,7 +59,7 @@ impl Template<'_> {
                 filled.push('}');
                 rest = &rest[name.len() + 4..];
             } else if let Some(name) = name_between(rest, "{", "}") {
-                filled.push_str(self.value(key, name)?);
+                filled.push_str(self.value(name, unknown));
                 rest = &rest[name.len() + 2..];
             } else {
                 filled.push('{');
@@ -37,41 +67,29 @@ impl Template<'_> {
             }
         }
         filled.push_str(rest);
-        Ok(filled)
+        filled
     }
 
-    /// Fills in several texts.
-    pub(super) fn texts(&self, key: &str, texts: &[String]) -> Result<Vec<String>, RecipeError> {
-        texts.iter().map(|text| self.text(key, text)).collect()
-    }
-
-    /// Fills in a command. `{*name}` expands to as many words as its value has.
-    pub(super) fn words(&self, key: &str, words: &[String]) -> Result<Vec<String>, RecipeError> {
-        let mut filled = Vec::with_capacity(words.len());
-        for word in words {
-            match name_between(word, "{*", "}") {
-                Some(name) if word.len() == name.len() + 3 => {
-                    filled.extend(
-                        self.value(key, name)?.split_ascii_whitespace().map(ToOwned::to_owned),
-                    );
-                }
-                _ => filled.push(self.text(key, word)?),
-            }
-        }
-        Ok(filled)
-    }
-
-    fn value(&self, key: &str, name: &str) -> Result<&str, RecipeError> {
+    fn value(&self, name: &str, unknown: &mut Vec<String>) -> &str {
         if let Some(value) = self.values.get(name) {
-            return Ok(value);
+            return value;
         }
+        if !unknown.iter().any(|known| known == name) {
+            unknown.push(name.to_owned());
+        }
+        ""
+    }
+
+    fn check(&self, key: &str, unknown: &[String]) -> Result<(), RecipeError> {
+        let Some(name) = unknown.first() else { return Ok(()) };
         let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
-        let hint = match name {
+        let hint = match name.as_str() {
             "n" => "`{n}` counts copies: add `count` or `on`".to_owned(),
             "point" => "`{point}` is the mount point of a client, only for [access]".to_owned(),
             _ => format!("one of {}; write `{{{{{name}}}}}` for the text itself", names.join(", ")),
         };
-        Err(RecipeError::new(format!("{key}: there is no variable `{name}`"), hint))
+        let shown: Vec<String> = unknown.iter().map(|name| format!("variable `{name}`")).collect();
+        Err(RecipeError::new(key, format!("there is no {}", shown.join(" and no ")), hint))
     }
 }
 

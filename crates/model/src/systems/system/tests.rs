@@ -40,6 +40,7 @@ fn recipe() -> Recipe {
         settings: [("layout".to_owned(), choice), ("parts".to_owned(), number)].into(),
         variables: [("words".to_owned(), by), ("list".to_owned(), list)].into(),
         storage: true,
+        caches: Caches { proof: "none".to_owned(), ..Caches::default() },
         folders: vec!["{dir}/a".to_owned(), "{storage}/{n}".to_owned()],
         files: vec![RecipeFile {
             path: "{dir}/f{n}".to_owned(),
@@ -101,7 +102,7 @@ fn shown(steps: &[PlacedStep]) -> Vec<String> {
 #[test]
 fn expands_variables_from_settings() {
     let recipe = recipe();
-    recipe.validate().unwrap();
+    assert_eq!(recipe.problems(), []);
     let filled = recipe.fill_in(&[], &places()).unwrap();
     let host = &filled.hosts[0];
     assert_eq!(host.folders, ["/run/dfsbench/systems/plain/a", "/s/1", "/s/2"]);
@@ -128,7 +129,7 @@ fn restarts_servers_without_setup() {
     };
     recipe.steps.insert(0, run("make", false));
     recipe.steps.push(run("activate", true));
-    recipe.validate().unwrap();
+    assert_eq!(recipe.problems(), []);
     let filled = recipe.fill_in(&[], &places()).unwrap();
     let server = "0: server h:/s/1 h:/s/2 end";
     assert_eq!(shown(&filled.steps), ["0: make", server, "0: activate"]);
@@ -136,6 +137,7 @@ fn restarts_servers_without_setup() {
     let all = SystemSteps {
         system: recipe.name.clone(),
         dir: "/run/plain".into(),
+        path: Vec::new(),
         first: 0,
         has_program: false,
         steps,
@@ -149,11 +151,11 @@ fn restarts_servers_without_setup() {
 fn stores_server_state_on_disk() {
     let mut recipe = recipe();
     recipe.folders = vec!["{state}/names".to_owned(), "{state}/maps".to_owned()];
-    recipe.validate().unwrap();
+    assert_eq!(recipe.problems(), []);
     let on_storage = recipe.fill_in(&[], &places()).unwrap();
     assert_eq!(on_storage.hosts[0].folders, ["/s/state", "/s/state/names", "/s/state/maps"]);
     recipe.storage = false;
-    recipe.validate().unwrap();
+    assert_eq!(recipe.problems(), []);
     let state = "/run/dfsbench/systems/plain/state";
     let elsewhere = recipe.fill_in(&[], &places()).unwrap();
     let expected = [state.to_owned(), format!("{state}/names"), format!("{state}/maps")];
@@ -169,15 +171,15 @@ fn starts_only_what_access_needs() {
         ..RecipeStep::default()
     };
     recipe.steps.push(RecipeStep { within_s: 1, ..gateway });
-    let no_way = recipe.validate().unwrap_err().to_string();
-    assert!(no_way.starts_with("step 2: access: nfs "), "{no_way}");
+    let no_way = recipe.problems()[0].to_string();
+    assert!(no_way.starts_with("step 2.access: nfs "), "{no_way}");
     recipe.access.nfs = Some(NfsAccess {
         port: 9,
         export: "/x".to_owned(),
         programs: vec!["gateway".to_owned()],
         ..NfsAccess::default()
     });
-    recipe.validate().unwrap();
+    assert_eq!(recipe.problems(), []);
     for (way, steps, programs) in [(AccessWay::Fuse, 1, 0), (AccessWay::Nfs, 2, 1)] {
         let filled = recipe.fill_in(&[], &Places { way: Some(way), ..places() }).unwrap();
         let host = &filled.hosts[0];
@@ -206,7 +208,7 @@ fn assigns_hosts_to_roles() {
     let list = recipe.variables.get_mut("list").unwrap();
     list.repeat = "{host}:{storage}/{n}".to_owned();
     list.on = "data".to_owned();
-    recipe.validate().unwrap();
+    assert_eq!(recipe.problems(), []);
     // A role without hosts of its own runs on the server.
     let alone = recipe.fill_in(&[], &places()).unwrap();
     let copy = |host: usize, list: &str| format!("{host}: server {list} end");
@@ -254,7 +256,7 @@ fn gives_clients_their_part() {
             ..RecipeStep::default()
         },
     );
-    recipe.validate().unwrap();
+    assert_eq!(recipe.problems(), []);
     let shown_on = |clients: Vec<usize>| {
         let places = Places {
             hosts: ["h", "a", "b"].map(str::to_owned).to_vec(),
@@ -275,7 +277,7 @@ fn gives_clients_their_part() {
     assert_eq!(shown_on(Vec::new()).0[0], "0: look");
     let placed = recipe.check_role(CLIENT_ROLE, 1).unwrap_err().to_string();
     recipe.roles.get_mut(CLIENT_ROLE).unwrap().storage = true;
-    let keeps = recipe.validate().unwrap_err().to_string();
+    let keeps = recipe.problems()[0].to_string();
     insta::assert_snapshot!([placed, keeps].join("\n"));
 }
 
@@ -296,11 +298,36 @@ fn rejects_unknown_or_excessive_settings() {
 }
 
 #[test]
+fn restarts_for_cold_caches() {
+    let mut recipe = recipe();
+    recipe.caches.cold = Invalidation::ServerRestart;
+    assert_eq!(recipe.problems()[0].key, "caches.cold");
+    recipe.restart = Restart::AllSteps;
+    assert_eq!(recipe.problems(), []);
+}
+
+#[test]
+fn names_all_mistakes_at_once() {
+    let mut recipe = recipe();
+    recipe.title.clear();
+    recipe.path.extend(["~/go/bin".to_owned(), "go/bin".to_owned()]);
+    recipe.ports.push(0);
+    recipe.steps[0].start.extend(["{nothing}".to_owned(), "{*never}".to_owned()]);
+    recipe.folders.extend(["/etc/x".to_owned(), "{dir}/{no}".to_owned()]);
+    recipe.settings.get_mut("layout").unwrap().meaning.clear();
+    let keys: Vec<String> = recipe.problems().into_iter().map(|problem| problem.key).collect();
+    assert_eq!(
+        keys,
+        ["title", "settings.layout.meaning", "path", "ports", "folders", "step 1.start", "folders"]
+    );
+}
+
+#[test]
 fn names_each_recipe_mistake() {
     fn mistake(change: impl FnOnce(&mut Recipe)) -> String {
         let mut recipe = recipe();
         change(&mut recipe);
-        recipe.validate().unwrap_err().to_string()
+        recipe.problems()[0].to_string()
     }
     let role = |name: &str| {
         let role = Role { meaning: "x".to_owned(), hosts_max: 9, ..Role::default() };
@@ -313,6 +340,11 @@ fn names_each_recipe_mistake() {
         mistake(|recipe| recipe.steps[0].port = "1".to_owned()),
         mistake(|recipe| recipe.steps[0].again = true),
         mistake(|recipe| recipe.steps.clear()),
+        mistake(|recipe| recipe.caches.cold = Invalidation::ServerRestart),
+        mistake(|recipe| {
+            recipe.caches.cold = Invalidation::ServerRemount;
+            recipe.restart = Restart::OnState;
+        }),
         mistake(|recipe| recipe.access.fuse = None),
         mistake(|recipe| recipe.name = "A b".to_owned()),
         mistake(|recipe| recipe.ports.push(0)),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::roles::{CLIENT_ROLE, EVERY_HOST, SERVER};
 use super::{
-    AccessWay, COUNT_MAX, Places, Recipe, RecipeError, RecipeSetting, RecipeStep, SettingKind,
-    Variable,
+    AccessWay, COUNT_MAX, Invalidation, Places, Recipe, RecipeError, RecipeSetting, RecipeStep,
+    Restart, SettingKind, Variable,
 };
 use crate::targets::nfs::NfsVersion;
 
@@ -16,177 +16,206 @@ const LEAVING: [&str; 5] = ["/run/", "/var/lib/", "/var/log/", "/var/cache/", "/
 const BUILT_IN: [&str; 8] = ["dir", "storage", "state", "address", "host", "clients", "point", "n"];
 
 impl Recipe {
-    /// Checks everything that can be checked without a host.
-    ///
-    /// # Errors
-    /// Returns the first error, with key, value and what to write instead.
-    pub fn validate(&self) -> Result<(), RecipeError> {
-        check_name("name", &self.name, "-")?;
-        for (key, text) in
-            [("title", &self.title), ("tried", &self.tried), ("durability", &self.durability)]
-        {
+    /// Checks everything that can be checked without a host, and returns all problems, each with
+    /// its key, its value and what to write instead.
+    pub fn problems(&self) -> Vec<RecipeError> {
+        let mut problems = Vec::new();
+        problems.extend(check_recipe_name(&self.name));
+        for (key, text) in [
+            ("title", &self.title),
+            ("tried", &self.tried),
+            ("durability", &self.durability),
+            ("caches.proof", &self.caches.proof),
+        ] {
             if text.trim().is_empty() || text.contains('\n') {
-                return Err(RecipeError::new(format!("{key}: must be one line of text"), "say it"));
+                problems.push(RecipeError::new(key, "must be one line of text", "say it"));
             }
         }
-        self.check_roles()?;
+        self.check_roles(&mut problems);
         for (name, setting) in &self.settings {
-            check_setting(setting).map_err(|error| error.of_key(&format!("settings.{name}")))?;
-            check_new_name("settings", name)?;
+            let key = format!("settings.{name}");
+            problems.extend(check_setting(setting).into_iter().map(|error| error.of_key(&key)));
+            problems.extend(check_new_name(&key, name));
         }
         for (name, variable) in &self.variables {
-            self.check_variable(variable)
-                .map_err(|error| error.of_key(&format!("variables.{name}")))?;
-            check_new_name("variables", name)?;
+            let key = format!("variables.{name}");
+            let found = self.check_variable(variable);
+            problems.extend(found.into_iter().map(|error| error.of_key(&key)));
+            problems.extend(check_new_name(&key, name));
             if self.settings.contains_key(name) {
-                let what = format!("variables.{name}: is also a setting");
-                return Err(RecipeError::new(what, "give them different names"));
+                let what = "is also a setting";
+                problems.push(RecipeError::new(key, what, "give them different names"));
             }
         }
-        if self.steps.is_empty() {
-            let hint = "[[step]] with `start`, `run`, `ready` or `port`";
-            return Err(RecipeError::new("step: nothing is started", hint));
-        }
-        for (index, step) in self.steps.iter().enumerate() {
-            let checked = check_step(step).and_then(|()| self.check_on(&step.on, &step.count));
-            if let Some(way) = step.access
-                && !self.ways().contains(&way)
-            {
-                let what = format!("step {}: access: {way} is not one of its ways", index + 1);
-                return Err(RecipeError::new(
-                    what,
-                    "nfs, mount or fuse, with a table [access.WAY]",
-                ));
+        self.check_steps(&mut problems);
+        for folder in &self.path {
+            if !folder.starts_with(['/', '~']) || folder.contains(':') {
+                let hint = "an absolute path, or one below the home directory: \"~/go/bin\"";
+                let what = format!("`{folder}` is not a folder of programs");
+                problems.push(RecipeError::new("path", what, hint));
             }
-            checked.map_err(|error| error.of_key(&format!("step {}", index + 1)))?;
         }
         if self.ports.contains(&0) {
-            return Err(RecipeError::new("ports: 0 is not a port", "1 to 65535"));
+            problems.push(RecipeError::new("ports", "0 is not a port", "1 to 65535"));
         }
         if let Some(counters) = &self.counters {
             if counters.run.is_empty() {
-                let what = "counters.run: is empty";
-                return Err(RecipeError::new(what, "a command that prints lines `NAME NUMBER`"));
+                let hint = "a command that prints lines `NAME NUMBER`";
+                problems.push(RecipeError::new("counters.run", "is empty", hint));
             }
-            self.check_on(&counters.on, "").map_err(|error| error.of_key("counters"))?;
+            let found = self.check_on(&counters.on, "");
+            problems.extend(found.map(|error| error.of_key("counters")));
         }
-        self.check_access()?;
-        self.check_texts()
+        self.check_caches(&mut problems);
+        self.check_access(&mut problems);
+        self.check_texts(&mut problems);
+        problems
     }
 
-    fn check_roles(&self) -> Result<(), RecipeError> {
+    fn check_steps(&self, problems: &mut Vec<RecipeError>) {
+        if self.steps.is_empty() {
+            let hint = "[[step]] with `start`, `run`, `ready` or `port`";
+            problems.push(RecipeError::new("step", "nothing is started", hint));
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            let mut found = check_step(step);
+            found.extend(self.check_on(&step.on, &step.count));
+            if let Some(way) = step.access
+                && !self.ways().contains(&way)
+            {
+                let what = format!("{way} is not one of its ways");
+                let hint = "nfs, mount or fuse, with a table [access.WAY]";
+                found.push(RecipeError::new("access", what, hint));
+            }
+            let key = format!("step {}", index + 1);
+            problems.extend(found.into_iter().map(|error| error.of_key(&key)));
+        }
+    }
+
+    fn check_roles(&self, problems: &mut Vec<RecipeError>) {
         for (name, role) in &self.roles {
             let key = format!("roles.{name}");
-            check_name("roles", name, "_")?;
+            problems.extend(check_name(&key, name, "_"));
             if name == EVERY_HOST {
-                let what = format!("{key}: is reserved for every host");
-                return Err(RecipeError::new(what, "give it another name"));
+                let what = "is reserved for every host";
+                problems.push(RecipeError::new(key, what, "give it another name"));
+                continue;
             }
             if role.meaning.trim().is_empty() {
-                let what = format!("{key}: `meaning` is empty");
-                return Err(RecipeError::new(what, "describe what its servers do"));
+                let key = format!("{key}.meaning");
+                problems.push(RecipeError::new(key, "is empty", "describe what its servers do"));
             }
             if !(1..=COUNT_MAX).contains(&role.hosts_max) {
-                let what = format!("{key}: hosts_max: can't be {}", role.hosts_max);
-                return Err(RecipeError::new(what, format!("1 to {COUNT_MAX}")));
+                let key = format!("{key}.hosts_max");
+                let what = format!("can't be {}", role.hosts_max);
+                problems.push(RecipeError::new(key, what, format!("1 to {COUNT_MAX}")));
             }
             if name == CLIENT_ROLE && (role.storage || !role.ports.is_empty()) {
-                let what = format!("{key}: clients have no files of it, and nothing listens there");
-                return Err(RecipeError::new(what, "only `meaning` and `programs`"));
+                let what = "clients have no files of it, and nothing listens there";
+                let hint = "only `meaning` and `programs`";
+                problems.push(RecipeError::new(&key, what, hint));
             }
             let mut uses = self.steps.iter().map(|step| &step.on);
             let mut names = self.variables.values().map(|variable| &variable.on);
             if !uses.any(|on| on == name) && !names.any(|on| on == name) {
-                let what = format!("{key}: nothing runs on its hosts");
                 let hint = format!("`on = \"{name}\"` in a [[step]] or a variable");
-                return Err(RecipeError::new(what, hint));
+                problems.push(RecipeError::new(key, "nothing runs on its hosts", hint));
             }
         }
-        Ok(())
     }
 
     /// Checks the role in `on`, and whether a `count` is possible there.
-    fn check_on(&self, on: &str, count: &str) -> Result<(), RecipeError> {
-        if on.is_empty() {
-            return Ok(());
+    fn check_on(&self, on: &str, count: &str) -> Option<RecipeError> {
+        if on.is_empty() || self.roles.contains_key(on) {
+            return None;
         }
         if on == EVERY_HOST {
-            if count.is_empty() {
-                return Ok(());
-            }
-            let what = "count: there is one on each host";
-            return Err(RecipeError::new(what, "leave it out, or name a role under `on`"));
-        }
-        if self.roles.contains_key(on) {
-            return Ok(());
+            let hint = "leave it out, or name a role under `on`";
+            return (!count.is_empty())
+                .then(|| RecipeError::new("count", "there is one on each host", hint));
         }
         let mut names: Vec<&str> = self.roles.keys().map(String::as_str).collect();
         names.push(EVERY_HOST);
-        Err(RecipeError::new(format!("on: there is no role `{on}`"), names.join(", ")))
+        Some(RecipeError::new("on", format!("there is no role `{on}`"), names.join(", ")))
     }
 
-    fn check_variable(&self, variable: &Variable) -> Result<(), RecipeError> {
+    fn check_variable(&self, variable: &Variable) -> Vec<RecipeError> {
         let repeats = !variable.repeat.is_empty();
         let is_counted = !variable.count.is_empty() || !variable.on.is_empty();
         let hint = "either `by` and `values`, or `repeat` with `count` or `on`";
         if repeats != variable.by.is_empty() || repeats != is_counted {
-            return Err(RecipeError::new("is incomplete or ambiguous", hint));
+            return vec![RecipeError::new("", "is incomplete or ambiguous", hint)];
         }
         if repeats {
-            return self.check_on(&variable.on, &variable.count);
+            return self.check_on(&variable.on, &variable.count).into_iter().collect();
         }
         let Some(setting) = self.settings.get(&variable.by) else {
-            let what = format!("by: there is no setting `{}`", variable.by);
-            return Err(RecipeError::new(what, "the name of a setting with choices"));
+            let what = format!("there is no setting `{}`", variable.by);
+            return vec![RecipeError::new("by", what, "the name of a setting with choices")];
         };
+        let mut problems = Vec::new();
         for choice in &setting.choices {
             if !variable.values.contains_key(choice) {
-                let what = format!("values: none for `{choice}`");
-                return Err(RecipeError::new(what, "one for each choice of the setting"));
+                let hint = "one for each choice of the setting";
+                problems.push(RecipeError::new("values", format!("none for `{choice}`"), hint));
             }
         }
-        match variable.values.keys().find(|value| !setting.choices.contains(value)) {
-            Some(other) => {
-                let what = format!("values: `{other}` is not a choice of {}", variable.by);
-                Err(RecipeError::new(what, setting.legal()))
-            }
-            None => Ok(()),
+        for other in variable.values.keys().filter(|value| !setting.choices.contains(value)) {
+            let what = format!("`{other}` is not a choice of {}", variable.by);
+            problems.push(RecipeError::new("values", what, setting.legal()));
+        }
+        problems
+    }
+
+    /// Checks that the servers survive what empties their caches.
+    fn check_caches(&self, problems: &mut Vec<RecipeError>) {
+        let cold = self.caches.cold;
+        if cold >= Invalidation::ServerRemount && self.restart != Restart::AllSteps {
+            let what = format!(
+                "{cold} restarts the servers, and `restart` says that they lose their files"
+            );
+            let hint = "`restart = \"all-steps\"` if its steps can be repeated on existing files, or \
+                        the highest level up to remount";
+            problems.push(RecipeError::new("caches.cold", what, hint));
         }
     }
 
-    fn check_access(&self) -> Result<(), RecipeError> {
+    fn check_access(&self, problems: &mut Vec<RecipeError>) {
         let access = &self.access;
         if access.nfs.is_none() && access.mount.is_none() && access.fuse.is_none() {
             let hint = "[access.nfs], [access.mount] or [access.fuse]";
-            return Err(RecipeError::new("access: clients have no way to access it", hint));
+            let what = "clients have no way to access it";
+            problems.push(RecipeError::new("access", what, hint));
         }
         if let Some(nfs) = &access.nfs {
             if nfs.port == 0 {
-                return Err(RecipeError::new("access.nfs.port: 0 is not a port", "1 to 65535"));
+                problems.push(RecipeError::new("access.nfs.port", "0 is not a port", "1 to 65535"));
             }
             if nfs.export != "{storage}" && !nfs.export.starts_with('/') {
-                let what = format!("access.nfs.export: `{}` is not a path", nfs.export);
-                return Err(RecipeError::new(what, "an absolute path, or `{storage}`"));
+                let what = format!("`{}` is not a path", nfs.export);
+                let hint = "an absolute path, or `{storage}`";
+                problems.push(RecipeError::new("access.nfs.export", what, hint));
             }
             for version in &nfs.versions {
                 if NfsVersion::from_name(version).is_none() {
-                    let what = format!("access.nfs.versions: `{version}` is not an NFS version");
-                    return Err(RecipeError::new(what, NfsVersion::NAMES.join(", ")));
+                    let what = format!("`{version}` is not an NFS version");
+                    let hint = NfsVersion::NAMES.join(", ");
+                    problems.push(RecipeError::new("access.nfs.versions", what, hint));
                 }
             }
         }
         if let Some(fuse) = &access.fuse
             && !fuse.run.iter().any(|word| word.contains("{point}"))
         {
-            let what = "access.fuse.run: does not contain the mount point";
-            return Err(RecipeError::new(what, "put `{point}` into the command"));
+            let what = "does not contain the mount point";
+            let hint = "put `{point}` into the command";
+            problems.push(RecipeError::new("access.fuse.run", what, hint));
         }
-        Ok(())
     }
 
     /// Fills in all text with the default of each setting and with each choice, and checks the
     /// resulting paths.
-    fn check_texts(&self) -> Result<(), RecipeError> {
+    fn check_texts(&self, problems: &mut Vec<RecipeError>) {
         let mut tried = vec![Vec::new()];
         for (name, setting) in &self.settings {
             tried.extend(setting.choices.iter().map(|choice| vec![(name.clone(), choice.clone())]));
@@ -194,49 +223,65 @@ impl Recipe {
                 tried.push(vec![(name.clone(), setting.max.to_string())]);
             }
         }
+        let mut found = Vec::new();
         // If no host stores files there, such a directory would never be created.
         if !self.has_storage() {
             for folder in &self.folders {
-                check_below("folders", folder, &["{dir}", "{state}"])?;
+                found.extend(check_below("folders", folder, &["{dir}", "{state}"]));
             }
+        }
+        // A recipe without a way of access has that problem, but its other text is still checked.
+        let mut ways: Vec<_> = self.ways().into_iter().map(Some).collect();
+        if ways.is_empty() {
+            ways.push(None);
         }
         for settings in tried {
             // Try a single host and an additional host for each role, for each kind of access.
-            for way in self.ways() {
-                for places in [self.example_places(false, way), self.example_places(true, way)] {
-                    self.check_filled(&settings, &places)?;
+            for way in &ways {
+                for places in [self.example_places(false, *way), self.example_places(true, *way)] {
+                    self.check_filled(&settings, &places, &mut found);
                 }
             }
-            self.copies(&settings)?;
+            found.extend(self.copies(&settings).err());
         }
-        Ok(())
+        // The same mistake shows up with many values, and a step without a command has no port.
+        for error in found {
+            let is_known = |known: &RecipeError| {
+                (known.key == error.key && known.what == error.what)
+                    || (known.key.starts_with("step ")
+                        && error.key == format!("{}.port", known.key))
+            };
+            if !problems.iter().any(is_known) {
+                problems.push(error);
+            }
+        }
     }
 
     fn check_filled(
         &self,
         settings: &[(String, String)],
         places: &Places,
-    ) -> Result<(), RecipeError> {
-        let filled = self.fill_in(settings, places)?;
+        problems: &mut Vec<RecipeError>,
+    ) {
+        let filled = self.try_fill_in(settings, places, problems);
         for host in &filled.hosts {
             let roots: &[&str] =
                 if host.has_storage { &[&places.dir, &places.storage] } else { &[&places.dir] };
             for folder in &host.folders {
-                check_below("folders", folder, roots)?;
+                problems.extend(check_below("folders", folder, roots));
             }
             for file in &host.files {
-                check_below("file.path", &file.path, &[&places.dir])?;
+                problems.extend(check_below("file.path", &file.path, &[&places.dir]));
             }
         }
-        check_leaving("leaves", &filled.leaves)?;
-        match &filled.fuse {
-            Some(fuse) => check_leaving("access.fuse.leaves", &fuse.leaves),
-            None => Ok(()),
+        check_leaving("leaves", &filled.leaves, problems);
+        if let Some(fuse) = &filled.fuse {
+            check_leaving("access.fuse.leaves", &fuse.leaves, problems);
         }
     }
 
     /// Makes up the places of a run, either on one host or with another host for each role.
-    fn example_places(&self, apart: bool, way: AccessWay) -> Places {
+    fn example_places(&self, apart: bool, way: Option<AccessWay>) -> Places {
         let mut hosts = vec!["127.0.0.1".to_owned()];
         let mut roles = BTreeMap::new();
         let mut servers = 1;
@@ -257,62 +302,68 @@ impl Recipe {
             hosts,
             servers,
             roles,
-            way: Some(way),
+            way,
             clients: "127.0.0.1".to_owned(),
             point: "/run/dfsbench/mount".to_owned(),
         }
     }
 }
 
-fn check_name(key: &str, name: &str, others: &str) -> Result<(), RecipeError> {
+/// Checks the name of a recipe.
+pub fn check_recipe_name(name: &str) -> Option<RecipeError> {
+    check_name("name", name, "-")
+}
+
+fn check_name(key: &str, name: &str, others: &str) -> Option<RecipeError> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || others.contains(c);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
     if begins && name.len() <= 32 && name.chars().all(fits) {
-        return Ok(());
+        return None;
     }
     let hint =
         format!("1 to 32 lower-case letters, digits and `{others}`, beginning with a letter");
-    Err(RecipeError::new(format!("{key}: `{name:.40}` is not a name"), hint))
+    Some(RecipeError::new(key, format!("`{name:.40}` is not a name"), hint))
 }
 
 /// Checks the name of a setting or variable defined by a recipe.
-fn check_new_name(key: &str, name: &str) -> Result<(), RecipeError> {
-    check_name(key, name, "_")?;
+fn check_new_name(key: &str, name: &str) -> Option<RecipeError> {
     if BUILT_IN.contains(&name) {
-        let what = format!("{key}.{name}: is a predefined variable of every recipe");
-        return Err(RecipeError::new(what, "give it another name"));
+        let what = "is a predefined variable of every recipe";
+        return Some(RecipeError::new(key, what, "give it another name"));
     }
-    Ok(())
+    check_name(key, name, "_")
 }
 
-fn check_setting(setting: &RecipeSetting) -> Result<(), RecipeError> {
-    let problem = match setting.kind {
-        SettingKind::Choice if setting.choices.is_empty() => "a choice needs `choices`",
-        SettingKind::Number if setting.max <= setting.min => "a number needs `min` and `max`",
-        _ if setting.meaning.trim().is_empty() => "`meaning` is empty",
-        _ if !setting.choices.is_empty() && setting.kind != SettingKind::Choice => {
-            "`choices` are only for type \"choice\""
-        }
-        _ => "",
-    };
-    if !problem.is_empty() {
-        return Err(RecipeError::new(problem, "see docs/systems.md"));
+fn check_setting(setting: &RecipeSetting) -> Vec<RecipeError> {
+    let is_choice = setting.kind == SettingKind::Choice;
+    let mut problems = Vec::new();
+    if is_choice && setting.choices.is_empty() {
+        let hint = "a list of texts, such as [\"on\", \"off\"]";
+        problems.push(RecipeError::new("", "a choice needs `choices`", hint));
+    } else if setting.kind == SettingKind::Number && setting.max <= setting.min {
+        let what = "a number needs `min` and a larger `max`";
+        problems.push(RecipeError::new("", what, "such as `min = 1` and `max = 64`"));
+    } else if !setting.allows(&setting.default) {
+        let what = format!("can't be `{}`", setting.default);
+        problems.push(RecipeError::new("default", what, setting.legal()));
     }
-    if !setting.allows(&setting.default) {
-        let what = format!("default: can't be `{}`", setting.default);
-        return Err(RecipeError::new(what, setting.legal()));
+    if setting.meaning.trim().is_empty() {
+        problems.push(RecipeError::new("meaning", "is empty", "say what it changes"));
+    }
+    if !setting.choices.is_empty() && !is_choice {
+        let what = "are only for type \"choice\"";
+        problems.push(RecipeError::new("choices", what, "leave them out, or change `type`"));
     }
     // Plans write several settings as `a=1+b=2`.
-    match setting.choices.iter().find(|choice| choice.contains(['+', '=', ',', '\n'])) {
-        Some(choice) => {
-            let what = format!("choices: `{choice}` can't be used in a plan");
-            Err(RecipeError::new(what, "leave out `+`, `=` and `,`"))
-        }
-        None => Ok(()),
+    for choice in setting.choices.iter().filter(|choice| choice.contains(['+', '=', ',', '\n'])) {
+        let what = format!("`{choice}` can't be used in a plan");
+        problems.push(RecipeError::new("choices", what, "leave out `+`, `=` and `,`"));
     }
+    problems
 }
 
-fn check_step(step: &RecipeStep) -> Result<(), RecipeError> {
+fn check_step(step: &RecipeStep) -> Vec<RecipeError> {
+    let mut problems = Vec::new();
     let kinds = [
         !step.start.is_empty(),
         !step.run.is_empty(),
@@ -321,40 +372,39 @@ fn check_step(step: &RecipeStep) -> Result<(), RecipeError> {
     ];
     if kinds.iter().filter(|given| **given).count() != 1 {
         let hint = "exactly one of `start`, `run`, `ready` and `port`";
-        return Err(RecipeError::new("is incomplete or ambiguous", hint));
+        problems.push(RecipeError::new("", "is incomplete or ambiguous", hint));
     }
     if step.again && step.run.is_empty() {
-        let what = "again: only `run` can be left out when servers are restarted";
-        return Err(RecipeError::new(what, "leave it out"));
+        let what = "only `run` can be left out when servers are restarted";
+        problems.push(RecipeError::new("again", what, "leave it out"));
     }
     if !(1..=3_600).contains(&step.within_s) {
-        let what = format!("within_s: must be 1 to 3600, not {}", step.within_s);
-        return Err(RecipeError::new(what, "seconds, such as 60"));
+        let what = format!("must be 1 to 3600, not {}", step.within_s);
+        problems.push(RecipeError::new("within_s", what, "seconds, such as 60"));
     }
-    Ok(())
+    problems
 }
 
 const _: () = assert!(COUNT_MAX < 10, "a copy's number is one digit, so that ports stay in range");
 
-fn check_below(key: &str, path: &str, roots: &[&str]) -> Result<(), RecipeError> {
+fn check_below(key: &str, path: &str, roots: &[&str]) -> Option<RecipeError> {
     let is_plain = !path.split('/').any(|part| part == ".." || part == ".");
     for root in roots {
         if is_plain && path.len() > root.len() + 1 && path.starts_with(&format!("{root}/")) {
-            return Ok(());
+            return None;
         }
     }
-    let what = format!("{key}: `{path}` may not be created");
-    Err(RecipeError::new(what, "paths below `{dir}`; folders also below `{storage}` and `{state}`"))
+    let what = format!("`{path}` may not be created");
+    let hint = "paths below `{dir}`; folders also below `{storage}` and `{state}`";
+    Some(RecipeError::new(key, what, hint))
 }
 
-fn check_leaving(key: &str, paths: &[String]) -> Result<(), RecipeError> {
-    for path in paths {
-        if !may_leave(path) {
-            let what = format!("{key}: nothing may be removed from `{path}`");
-            return Err(RecipeError::new(what, format!("a path below {}", LEAVING.join(", "))));
-        }
+fn check_leaving(key: &str, paths: &[String], problems: &mut Vec<RecipeError>) {
+    for path in paths.iter().filter(|path| !may_leave(path)) {
+        let what = format!("nothing may be removed from `{path}`");
+        let hint = format!("a path below {}", LEAVING.join(", "));
+        problems.push(RecipeError::new(key, what, hint));
     }
-    Ok(())
 }
 
 /// Returns true if files that a program leaves at this path may be removed.
