@@ -55,7 +55,7 @@ pub(super) fn cross_checks(
                 cross_checks.push(cross_check(set_bytes * kinds, inventory.bytes, BYTES));
             }
         }
-        Pass::Create => {
+        Pass::Create | Pass::Record => {
             let (created, bytes) = count_kind(result, OpKind::Create);
             cross_checks.push(cross_check(created, inventory.files, FILES));
             cross_checks.push(cross_check(bytes, inventory.bytes, BYTES));

@@ -15,6 +15,7 @@ mod figures;
 mod listing;
 mod localio;
 mod loops;
+mod media;
 mod memory;
 mod mount;
 mod neighbors;

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -43,6 +43,7 @@ impl Preset {
         preset!("iozone"),
         preset!("kernel-features"),
         preset!("listing"),
+        preset!("media"),
         preset!("metadata"),
         preset!("model-load"),
         preset!("nfsd-io"),

@@ -43,6 +43,8 @@ words! {
         Checkpoint = "checkpoint",
         /// The weights of a model, read as a server does when it starts.
         ModelLoad = "model_load",
+        /// Streams of large frames, each of which has a deadline.
+        Media = "media",
     }
 }
 
@@ -321,6 +323,15 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         description: "Reads the files of a model, as an inference server does when it starts",
         passes: &[Pass::Load],
         passes_allowed: &[Pass::Load],
+        settings: FILE_PASS_SETTINGS,
+        io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Media,
+        description: "Plays and records streams of large frames, each due at a time of its own",
+        passes: &[Pass::Play],
+        passes_allowed: &[Pass::Play, Pass::Record],
         settings: FILE_PASS_SETTINGS,
         io_size_bytes: STREAM_IO_SIZE,
         ..USUAL

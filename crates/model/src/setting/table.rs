@@ -250,11 +250,21 @@ settings! {
     Pause => time("pause", run!(checkpoint.pause_ms)).family(Family::Load)
         .range(0, 3_600_000, "a trial is a sample, not a soak").only(&[W::Checkpoint, W::ModelLoad]);
     /// Threads that issue ops on each client host, each with its own recorder. Each is a rank of a
-    /// checkpoint.
+    /// checkpoint, or a stream of media.
     Workers => count("workers", run!(workers)).unit("threads")
         .range(1, 1_024, "each worker is a thread")
         .default_rule("1; checkpoint: the ranks of the scaled model").only(WITH_WORKERS)
         .always_shown();
+    /// Frames per second of each stream, which is a worker. It takes the place of a rate: frames of
+    /// different streams are asked for in turn, at equal intervals. Only for media.
+    FrameRate => count("frame_rate", run!(media.frame_rate)).family(Family::Load)
+        .unit("frames/s").range(1, 1_000, "cameras record no more").only(&[W::Media])
+        .always_shown();
+    /// Number of frames that a stream buffers: each is asked for this many frame times before it is
+    /// due, and late after that. Only for media.
+    FrameBuffer => count("frame_buffer", run!(media.frame_buffer)).family(Family::Load)
+        .unit("frames").range(1, 10_000, "players start without reading whole films first")
+        .only(&[W::Media]).always_shown();
     /// CPUs used by the workers of an agent, and by the embedded server: the last ones that the
     /// agent may use. With 1, client and server take turns on one CPU, so neither waits until the
     /// other's CPU wakes up, and other programs can use the rest. Not for external tools.
@@ -272,9 +282,11 @@ settings! {
     /// report the slowest, the fastest and the fairness. Only for nfs.
     PerClient => flag("per_client", nfs!(per_client));
     /// Offered load in ops per second over all workers: an open loop, in which response times count
-    /// from the scheduled start of an op. 0 is a closed loop. Not for listing.
+    /// from the scheduled start of an op. 0 is a closed loop. Not for listing, nor for media, which
+    /// has frame_rate.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
-        .range(0, 100_000_000, "scheduled starts are whole nanoseconds").when(has_single_ops);
+        .range(0, 100_000_000, "scheduled starts are whole nanoseconds")
+        .when(has_chosen_rate);
     /// Distribution of the scheduled starts. Only with a rate.
     Arrivals => word("arrivals", run!(load.arrivals), Arrivals::NAMES).family(Family::Load)
         .when(has_rate);
@@ -298,12 +310,13 @@ settings! {
     /// Number of data files over all workers. Not for metadata, which has small_files.
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
-        .default_rule("one per worker").only(WITH_FILES).always_shown();
+        .default_rule("one per worker; media: 5 s of frames for each").only(WITH_FILES)
+        .always_shown();
     /// Size of each data file, a multiple of io_size except for checkpoint. Not for metadata, which
     /// has small_file_size.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
-        .default_rule("64MiB; checkpoint: the scaled model divided by the files")
+        .default_rule("64MiB; media: 48MiB; checkpoint: the scaled model divided by the files")
         .only(WITH_FILE_SIZE).always_shown();
     /// Number of files over all workers: those that metadata creates, looks up and removes, or the
     /// initial pool of transactions. Only for metadata and transactions.
@@ -358,8 +371,8 @@ settings! {
     IoSize => size("io_size", run!(io_size_bytes))
         .range(1, 64 * MIB, "each op in flight holds a buffer of this size")
         .default_rule(
-            "stream, data_ops, model_load: 1MiB; checkpoint: 16MiB; mixed: 4KiB; bonnie, op_mix: \
-             8KiB; at most file_size",
+            "stream, data_ops, model_load, media: 1MiB; checkpoint: 16MiB; mixed: 4KiB; bonnie, \
+             op_mix: 8KiB; at most file_size",
         )
         .only(WITH_IO_SIZE).always_shown();
     /// Give each worker its own files, or let all workers use each file. Only for stream.
@@ -521,6 +534,7 @@ settings! {
     Invalidate => flag("invalidate", run!(invalidate)).default(Flag(true))
         .only(&[
             W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps, W::Checkpoint, W::ModelLoad,
+            W::Media,
         ])
         .when(invalidates_itself)
         .always_shown();

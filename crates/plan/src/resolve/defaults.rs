@@ -7,6 +7,7 @@
 
 use model::checkpoint::RANKS_PER_HOST_MAX;
 use model::contender::{Fairness, compares_systems};
+use model::media::{FRAME_BYTES, SECONDS_PER_STREAM};
 use model::setting::{Family, Setting, Value};
 use model::{NfsVersion, Order, Repetition, RunSpec, Target, Workload};
 
@@ -117,6 +118,7 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::FileSize if run.workload == Workload::Checkpoint => {
             Value::Number(run.checkpoint.shard_bytes(run.files))
         }
+        Setting::FileSize if run.workload == Workload::Media => Value::Number(FRAME_BYTES),
         // Shards are restored by the next agent, which is on another host if all have equally many.
         // A rank serializes its state into one write after the other.
         Setting::Neighbour | Setting::QueueDepth if run.workload == Workload::Checkpoint => {
@@ -149,10 +151,14 @@ fn ranks(run: &RunSpec) -> Value {
     Value::Number(run.checkpoint.ranks_per_agent(run.agents()).min(RANKS_PER_HOST_MAX))
 }
 
-/// One file per worker, so that they don't wait for each other; bonnie uses one file in all.
+/// One file per worker, so that they don't wait for each other; bonnie uses one file in all, and
+/// a stream has one for each frame.
 fn files(run: &RunSpec) -> u64 {
     match run.target {
         _ if run.workload == Workload::Bonnie => 1,
+        _ if run.workload == Workload::Media => {
+            u64::from(run.all_workers()) * u64::from(run.media.frame_rate) * SECONDS_PER_STREAM
+        }
         // At least one file per directory, so that none is idle.
         Target::Directories { .. } => directories(&run.target).max(run.all_workers().into()),
         _ => run.all_workers().into(),

@@ -4,7 +4,9 @@
 //! the main result; shares are relative to all of their ops.
 
 use model::units::{Nanos, three_digits};
-use model::{Histogram, ListingWork, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet};
+use model::{
+    FrameDelivery, Histogram, ListingWork, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet,
+};
 
 use super::rates::op_rate;
 use crate::summary::median;
@@ -206,6 +208,12 @@ pub(super) fn listing(used: &[&PassResult]) -> Option<ListingWork> {
         used.iter().filter_map(|result| result.scope.listing.as_ref()).collect();
     listings.sort_by_key(|listing| (listing.round_trips(), listing.reply_bytes));
     listings.get(listings.len() / 2).map(|listing| (*listing).clone())
+}
+
+/// Returns the frames of the trial with the most late ones.
+pub(super) fn frames(used: &[&PassResult]) -> Option<FrameDelivery> {
+    let frames = used.iter().filter_map(|result| result.scope.frames);
+    frames.max_by_key(|frames| (frames.late_frames, frames.worst_lateness_ns))
 }
 
 /// Returns the CPU time per work over all trials, or `None` if nothing was done.

@@ -72,14 +72,14 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
         }),
         Pass::OpMix => Some(OpMixSet::new(spec).mean_bytes(spec, ops)),
         Pass::Transactions => Some(transactions::mean_bytes(&spec.transactions, ops)),
-        Pass::Create | Pass::ReadFiles => {
+        Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
             let size = match spec.workload {
                 Workload::Transactions => transactions::mean_size(&spec.transactions),
                 _ => spec.file_size_bytes,
             };
             let bytes = size.saturating_mul(ops);
             Some(match pass {
-                Pass::Create => MovedBytes { read: 0, written: bytes },
+                Pass::Create | Pass::Record => MovedBytes { read: 0, written: bytes },
                 _ => MovedBytes { read: bytes, written: 0 },
             })
         }
@@ -101,6 +101,7 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
         Pass::Create | Pass::ReadFiles if spec.workload == Workload::Metadata => {
             Some(ops * spec.file_size_bytes)
         }
+        Pass::Record | Pass::Play => Some(ops * spec.file_size_bytes),
         Pass::Create | Pass::ReadFiles | Pass::OpMix => None,
         _ => Some(0),
     }
@@ -135,7 +136,7 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         // Only the number of all entries is known without going through all of them.
         _ if pass.lists() => (if worker == 0 { listed_entries(spec) } else { 0 }, Some(0)),
-        Pass::Create | Pass::ReadFiles => {
+        Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
             let bytes = match spec.workload {
                 // Sizes depend on the seed, which is not known here.
                 Workload::Transactions => None,

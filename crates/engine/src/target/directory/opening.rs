@@ -145,7 +145,7 @@ impl DirectoryAccess {
             direct: spec.direct,
             durable: sync_flags(spec.durability),
             sync_each: spec.durability == Durability::Sync
-                && spec.workload == Workload::Transactions,
+                && matches!(spec.workload, Workload::Transactions | Workload::Media),
             io_size_bytes: largest_op(spec) as usize,
             queue_depth: spec.queue_depth as usize,
         })

@@ -393,6 +393,7 @@ fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
 fn op_bytes(spec: &RunSpec) -> u64 {
     match spec.workload {
         Workload::Transactions => spec.transactions.size_max_bytes.into(),
+        Workload::Media => spec.file_size_bytes,
         _ => largest_op(spec).into(),
     }
 }
