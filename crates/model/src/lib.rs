@@ -9,6 +9,7 @@
 mod faults;
 mod judgments;
 pub mod panicked;
+pub mod permute;
 pub mod question;
 pub mod random;
 mod results;
@@ -45,6 +46,8 @@ pub use results::telemetry::{BusyDevice, Metric, MetricKind, Telemetry};
 pub use results::{client, durability, histogram, telemetry};
 pub use runs::checkpoint;
 pub use runs::checkpoint::{Checkpoint, CheckpointModel};
+pub use runs::file_sizes;
+pub use runs::file_sizes::{FileSizes, SizeDistribution, SizeDistributionError};
 pub use runs::impossible::Impossible;
 pub use runs::media;
 pub use runs::media::Media;

@@ -1,9 +1,11 @@
 //! Runs: their work, and how they are repeated and sampled.
 //!
 //! A run is one point of the matrix: a workload, whose passes consist of ops, on a target. The
-//! settings of a run are in `setting`. Uses `text`, `faults`, `targets` and `systems`.
+//! settings of a run are in `setting`. Uses `text`, `permute`, `faults`, `targets` and
+//! `systems`.
 
 pub mod checkpoint;
+pub mod file_sizes;
 pub(crate) mod impossible;
 pub mod media;
 pub(crate) mod op;

@@ -14,7 +14,6 @@ mod moved_bytes;
 pub mod names;
 pub mod opmix;
 mod pattern;
-mod permute;
 pub mod places;
 mod pool;
 mod rewrites;

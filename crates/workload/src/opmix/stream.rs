@@ -2,6 +2,7 @@
 //!
 //! The order of ops depends only on the seed, the file set and the shares.
 
+use model::permute::Permutation;
 use model::random::{below, draw};
 use model::{Op, OpKind, RunSpec};
 
@@ -9,7 +10,6 @@ use super::profile::{LINKS_READ, RequestSize};
 use super::set::OpMixSet;
 use super::shares::{BLOCK, PAIRS, requests_of_block};
 use crate::arrivals::Batch;
-use crate::permute::Permutation;
 use crate::zipf::Zipf;
 
 /// Number of files to try for a request before it is truncated to the size of the last one.

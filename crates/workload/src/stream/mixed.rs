@@ -6,10 +6,10 @@
 //! are random, a run is a single op. So the number of workers affects who executes an op but never
 //! the ops themselves.
 
+use model::permute::Permutation;
 use model::random::{below, draw};
 use model::{Op, OpKind, Pass, RunSpec, Soak};
 
-use crate::permute::Permutation;
 use crate::zipf::Zipf;
 
 /// Bytes of a run in which ops may follow each other.

@@ -4,11 +4,10 @@
 //! file. Stretches are distributed in turn. A shuffled pass over shared files is a single stretch
 //! of all pieces of all files, of which worker w takes each `workers`-th.
 
+use model::permute::Permutation;
 use model::random::draw;
 use model::work::Sharing;
 use model::{Durability, Op, OpKind, Pass, RunSpec};
-
-use crate::permute::Permutation;
 
 /// Pieces of one worker.
 #[derive(Clone, Debug)]

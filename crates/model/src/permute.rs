@@ -7,13 +7,13 @@
 //! **Source:** Luby, Rackoff, "How to construct pseudorandom permutations", SIAM J. Comput. 1988
 //! (four rounds); Black, Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002 (walking).
 
-use model::random::{draw, mix};
+use crate::random::{draw, mix};
 
 const ROUNDS: usize = 4;
 
 /// A seeded order of the numbers from 0 on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Permutation {
+pub struct Permutation {
     keys: [u64; ROUNDS],
     count: u64,
     half_bits: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Permutation {
 
 impl Permutation {
     /// Creates an order of the numbers below `count`, which is at most 2^62.
-    pub(crate) fn new(seed: u64, count: u64) -> Self {
+    pub fn new(seed: u64, count: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         Self {
             keys: std::array::from_fn(|round| draw(seed, round as u64)),
@@ -32,7 +32,7 @@ impl Permutation {
 
     /// Returns the number at `place`, which must be below the count.
     #[inline]
-    pub(crate) const fn number_at(&self, place: u64) -> u64 {
+    pub const fn number_at(&self, place: u64) -> u64 {
         // Cycle walking: the network permutes the whole square. So following a number that is out
         // of range leads, along its cycle, to one that is in range, and to a different one for each
         // place.
