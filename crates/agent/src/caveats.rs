@@ -337,7 +337,8 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     }
     let writes = match pass {
         Pass::Mix => spec.read_percent < 100,
-        _ if pass.opens() == Opens::Nothing && pass != Pass::Record => false,
+        Pass::Record | Pass::Serve => true,
+        _ if pass.opens() == Opens::Nothing => false,
         _ => pass.kinds().iter().any(|kind| kind.writes_data() || kind.changes_range()),
     };
     if !writes || spec.durability != Durability::None {

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
     Caveat, ClientResult, FrameDelivery, KindResult, OfferedLoad, Pass, PassResult, ProcessorWait,
-    RunSpec, Scope, Share, Span, Stalls, TimelinePoint, WarmedUp, Work, panicked,
+    RunSpec, Scope, Share, Span, Stalls, TimelinePoint, WarmedUp, Work, WorkerTime, panicked,
 };
 use workload::OpStream;
 use workload::journal::AckedDurability;
@@ -550,7 +550,11 @@ impl MeasuredPass {
             all.add(frames_of_stream(&report.end));
         }
         WarmedUp::merge_all(&mut scope.warmup, &report.end.recorder.warmup());
-        KindResult::merge_all(&mut self.result.kinds, report.end.recorder.finish());
+        let kinds = report.end.recorder.finish();
+        if self.result.pass == Pass::Serve {
+            WorkerTime::merge_slowest(&mut scope.worst_p95, &p95_of_kinds(&kinds));
+        }
+        KindResult::merge_all(&mut self.result.kinds, kinds);
         self.result.clients.extend(report.clients);
         for caveat in report.caveats {
             if !self.result.caveats.contains(&caveat) {
@@ -561,6 +565,13 @@ impl MeasuredPass {
             self.ending = report.end.ending;
         }
     }
+}
+
+/// Returns a worker's 95th percentiles of response times.
+fn p95_of_kinds(kinds: &[KindResult]) -> Vec<WorkerTime> {
+    let p95 =
+        |one: &KindResult| WorkerTime { kind: one.kind, time_ns: one.response_time.quantile(0.95) };
+    kinds.iter().filter(|one| one.done > 0).map(p95).collect()
 }
 
 /// Returns how a worker's frames met their deadlines. Those that failed or were never started are

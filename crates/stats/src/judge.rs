@@ -8,7 +8,7 @@
 
 use model::{
     CaveatCode, Discard, Evidence, FrameDelivery, Histogram, InterferenceRule, ListingWork, Pass,
-    PassResult, ProgramUse, Run, Severity, Trial, TrialState, Verdict, WorkingSet,
+    PassResult, ProgramUse, Run, Severity, Trial, TrialState, Verdict, WorkerTime, WorkingSet,
 };
 
 use crate::criteria::{
@@ -85,6 +85,8 @@ pub struct Judged {
     pub listing: Option<ListingWork>,
     /// How frames met their deadlines in the trial with the most late ones.
     pub frames: Option<FrameDelivery>,
+    /// The 95th percentile of the slowest worker for each kind of op; the median of the trials.
+    pub worst_p95: Vec<WorkerTime>,
     /// Resources used by a command: medians of its times, and the maximum memory of any trial.
     pub program: Option<ProgramUse>,
     /// Shares of each kind of op, if there are several.
@@ -280,6 +282,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         working_set: parts::working_set(&used),
         listing: parts::listing(&used),
         frames: parts::frames(&used),
+        worst_p95: parts::worst_p95(&used),
         program: parts::program_use(&used),
         kinds: parts::kind_shares(&used),
         clients: Fairness::from_passes(&used),

@@ -73,6 +73,14 @@ pub(super) fn cross_checks(
             let left = created.saturating_sub(count_kind(result, OpKind::Remove).0);
             cross_checks.push(cross_check(left, inventory.files, FILES));
         }
+        Pass::Serve => {
+            let set = FileSet::new(spec, 0);
+            let is_ours = |file: &u32| share.owns(*file, spec.workers);
+            let before = (0..spec.files).filter(is_ours).filter_map(|file| set.size(file)).count();
+            let created = before as u64 + count_kind(result, OpKind::Create).0;
+            let left = created.saturating_sub(count_kind(result, OpKind::Remove).0);
+            cross_checks.push(cross_check(left, inventory.files, FILES));
+        }
         Pass::Mkdir | Pass::RenameDirs | Pass::Rmdir => {
             let before = if result.pass == Pass::Mkdir { 0 } else { files };
             // Parent directories are created beforehand and no pass removes them.

@@ -12,6 +12,7 @@ mod causes;
 mod delegations;
 mod direct;
 mod figures;
+mod kv_cache;
 mod listing;
 mod localio;
 mod loops;

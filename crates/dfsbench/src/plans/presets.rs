@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -42,6 +42,7 @@ impl Preset {
         preset!("copies"),
         preset!("iozone"),
         preset!("kernel-features"),
+        preset!("kv-cache"),
         preset!("listing"),
         preset!("media"),
         preset!("metadata"),

@@ -82,6 +82,12 @@ fn the_plan_of_media_runs() {
     assert_eq!(shortened("media", &[&tiny[..], &["--passes", "record+play"]].concat()), 2);
 }
 
+#[test]
+fn the_plan_of_caches_runs() {
+    let tiny = ["--object-size", "uniform 4KiB 64KiB", "--duration", "100ms"];
+    assert_eq!(shortened("kv-cache", &tiny), 1);
+}
+
 /// Runs a small checkpoint, checks that every byte of the model is saved and restored, and returns
 /// the results of both passes.
 fn checkpointed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {

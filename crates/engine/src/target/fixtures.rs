@@ -126,7 +126,9 @@ impl PresentFixtures {
             Pass::Remove => (self.files, self.mixed) = (false, false),
             Pass::Mkdir => self.directories = !spec.is_cut(),
             Pass::Rmdir => self.directories = false,
-            Pass::Transactions | Pass::OpMix => (self.files, self.mixed) = (false, true),
+            Pass::Transactions | Pass::OpMix | Pass::Serve => {
+                (self.files, self.mixed) = (false, true);
+            }
             _ => {}
         }
     }

@@ -22,6 +22,9 @@ pub struct Scope {
     pub listing: Option<ListingWork>,
     /// How many frames of a pass over streams were late.
     pub frames: Option<FrameDelivery>,
+    /// The 95th percentile of the slowest worker for each kind of op, if users wait for their own
+    /// objects; empty for other passes.
+    pub worst_p95: Vec<WorkerTime>,
     /// Work before the measurement, by kind. It is in no result but visible at the target.
     pub warmup: Vec<WarmedUp>,
     /// Resources used by a timed user-defined command.
@@ -169,6 +172,26 @@ impl ListingWork {
             match self.calls.iter_mut().find(|known| known.procedure == calls.procedure) {
                 Some(known) => known.count = known.count.saturating_add(calls.count),
                 None => self.calls.push(calls.clone()),
+            }
+        }
+    }
+}
+
+/// Response time of one worker for a kind of op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerTime {
+    #[schemars(with = "String")]
+    pub kind: OpKind,
+    pub time_ns: u64,
+}
+
+impl WorkerTime {
+    /// Keeps the longer time of each kind.
+    pub fn merge_slowest(all: &mut Vec<Self>, more: &[Self]) {
+        for one in more {
+            match all.iter_mut().find(|known| known.kind == one.kind) {
+                Some(known) => known.time_ns = known.time_ns.max(one.time_ns),
+                None => all.push(*one),
             }
         }
     }

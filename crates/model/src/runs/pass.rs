@@ -92,6 +92,8 @@ words! {
         Record = "record",
         /// Reads the file of each frame of a stream, on a schedule.
         Play = "play",
+        /// Reads, writes and evicts objects of a key-value cache.
+        Serve = "serve",
     }
 }
 
@@ -200,6 +202,7 @@ impl Pass {
             Self::List => by_name(&[Op::List]),
             Self::ListStat => by_name(&[Op::ListStat]),
             Self::Find => by_name(&[Op::Find]),
+            Self::Serve => by_name(&[Op::ReadFile, Op::Create, Op::Remove]),
             Self::Transactions => by_name(&[Op::Create, Op::Remove, Op::ReadFile, Op::Append]),
             Self::App => by_name(&[Op::Execute]),
         }
@@ -217,7 +220,7 @@ impl Pass {
 
     /// Returns true if the main result is a byte rate rather than an op rate.
     pub const fn is_byte_rate(self) -> bool {
-        self.moves_blocks() || self.moves_frames() || matches!(self, Self::Punch)
+        self.moves_blocks() || self.moves_frames() || matches!(self, Self::Punch | Self::Serve)
     }
 
     /// Returns true if each op is a frame that must be done by its deadline.
@@ -298,7 +301,7 @@ impl Pass {
 
     /// Returns true if the pass ends after a given time rather than with its files.
     pub const fn is_timed(self) -> bool {
-        matches!(self, Self::Mix | Self::OpMix)
+        matches!(self, Self::Mix | Self::OpMix | Self::Serve)
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::soak::Soak;
 use crate::runs::checkpoint::Checkpoint;
+use crate::runs::kv_cache::KvCache;
 use crate::runs::media::Media;
 use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
@@ -109,6 +110,9 @@ pub struct RunSpec {
     /// Model, scale and pauses of a checkpoint run.
     #[serde(default)]
     pub checkpoint: Checkpoint,
+    /// Objects of a run that is a key-value cache.
+    #[serde(default)]
+    pub kv_cache: KvCache,
     /// Schedule of the frames of a media run.
     #[serde(default)]
     pub media: Media,
@@ -168,6 +172,7 @@ impl RunSpec {
             transactions: Transactions::default(),
             op_mix: OpMix::default(),
             checkpoint: Checkpoint::default(),
+            kv_cache: KvCache::default(),
             media: Media::default(),
             command: Command::default(),
             repetition: Repetition::default(),

@@ -309,6 +309,10 @@ fn settle(run: &mut RunSpec, written_storage: Option<&Storage>) {
         run.load.rate_per_s = u64::from(run.media.frame_rate) * u64::from(run.all_workers());
         run.load.arrivals = Arrivals::Constant;
     }
+    // The files of a cache are what fits into it at a time.
+    if run.workload == Workload::KvCache {
+        run.file_size_bytes = run.kv_cache.capacity_bytes.div_ceil(u64::from(run.files.max(1)));
+    }
     // In v2, a WRITE is stable when it is answered.
     if let Target::Nfs(nfs) = &mut run.target
         && nfs.settings.version == NfsVersion::V2

@@ -151,8 +151,13 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     let wanted = scale(run.files.into(), part, all);
     small.files =
         u32::try_from(wanted).unwrap_or(run.files).clamp(files_min, run.files.max(files_min));
-    let of_fixed_size =
-        [Workload::Metadata, Workload::Transactions, Workload::OpMix, Workload::Media];
+    let of_fixed_size = [
+        Workload::Metadata,
+        Workload::Transactions,
+        Workload::OpMix,
+        Workload::Media,
+        Workload::KvCache,
+    ];
     if !of_fixed_size.contains(&run.workload) {
         // If there are not fewer files, make them smaller.
         let set_bytes = scale(run.set_bytes(), part, all);

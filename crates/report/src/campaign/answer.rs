@@ -5,6 +5,7 @@
 //! trials, invalid results, and results that differ in more than one setting are not compared at
 //! all. Caveats that qualify a comparison are named next to it.
 
+mod cache;
 mod caveats;
 mod compare;
 mod findings;
@@ -18,6 +19,7 @@ mod trend;
 
 use crate::factor_effects::FactorEffects;
 use crate::table::Sheet;
+pub(crate) use cache::hit_share;
 pub(crate) use caveats::count_codes;
 use findings::Finding;
 use group::Group;
@@ -76,6 +78,7 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
     // What users of checkpoints and streams ask for comes before rates.
     let mut lead = ranks::headlines(sheet);
     lead.extend(frames::headlines(sheet));
+    lead.extend(cache::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {

@@ -9,7 +9,7 @@ use super::{mixed, sweep};
 use crate::file_set::FileSet;
 use crate::moved_bytes::MovedBytes;
 use crate::opmix::OpMixSet;
-use crate::transactions;
+use crate::{kv_cache, transactions};
 
 /// Amount of work of a pass, as far as it is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,7 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
             written: share(mixed::SEEKS_UPDATED_PERCENT).saturating_mul(io_size),
         }),
         Pass::OpMix => Some(OpMixSet::new(spec).mean_bytes(spec, ops)),
+        Pass::Serve => Some(kv_cache::mean_bytes(spec, ops)),
         Pass::Transactions => Some(transactions::mean_bytes(&spec.transactions, ops)),
         Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
             let size = match spec.workload {
@@ -102,7 +103,7 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
             Some(ops * spec.file_size_bytes)
         }
         Pass::Record | Pass::Play => Some(ops * spec.file_size_bytes),
-        Pass::Create | Pass::ReadFiles | Pass::OpMix => None,
+        Pass::Create | Pass::ReadFiles | Pass::OpMix | Pass::Serve => None,
         _ => Some(0),
     }
 }
@@ -111,7 +112,7 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
 fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
     let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
     match pass {
-        Pass::Mix | Pass::Seeks | Pass::OpMix => (u64::MAX, None),
+        Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Serve => (u64::MAX, None),
         Pass::RandomRead | Pass::RandomWrite
             if spec.layout.sharing == model::work::Sharing::Shared =>
         {

@@ -394,6 +394,7 @@ fn op_bytes(spec: &RunSpec) -> u64 {
     match spec.workload {
         Workload::Transactions => spec.transactions.size_max_bytes.into(),
         Workload::Media => spec.file_size_bytes,
+        Workload::KvCache => spec.kv_cache.largest_bytes(spec.files),
         _ => largest_op(spec).into(),
     }
 }

@@ -5,12 +5,13 @@
 //! take more than a line of code.
 
 use model::units::{Nanos, Size, three_digits};
-use model::{FrameDelivery, Histogram, ListingWork};
+use model::{FrameDelivery, Histogram, ListingWork, OpKind};
 use stats::{HostsCompared, RanksCompared, Summary};
 
 use super::TableKind::{Frames, Programs, Ranks, Rates};
 use super::ValueType::{Count, Number, OneOf, Text};
 use super::{Column, JsonMember, ShownCell, ShownColumn, TableKind, Value, ValueType};
+use crate::campaign::answer::hit_share;
 use crate::document::{CaveatLink, Cell, Line, Role};
 use crate::humanize;
 use crate::table::row::Row;
@@ -322,6 +323,9 @@ pub(crate) const COLUMNS: &[Column] = &[
         })
     })
     .read("worst: how long after its deadline the latest frame was complete."),
+    nested_column("hit_share", |r| Value::share(hit_share(&r.judged))),
+    nested_column("read_p95_worst_ns", |r| worst_p95(r, OpKind::ReadFile)),
+    nested_column("write_p95_worst_ns", |r| worst_p95(r, OpKind::Create)),
     people_column("rate", Frames, rate_cell)
         .role(Role::Rate)
         .read("rate: bytes of the frames, median of the trials; 1 MB/s is 10^6 bytes per second."),
@@ -435,6 +439,12 @@ fn rate_cell(row: &Row<'_>, rate: &Summary) -> Cell {
 /// Cell with a figure about ranks; a dash if they are unknown.
 fn ranks_cell(row: &Row<'_>, show: fn(&RanksCompared) -> String) -> Cell {
     Cell::text(row.judged.ranks.as_ref().map_or_else(dash, show))
+}
+
+/// Time of the slowest worker of a cache for a kind of op.
+fn worst_p95(row: &Row<'_>, kind: OpKind) -> Value {
+    let worst = row.judged.worst_p95.iter().find(|known| known.kind == kind);
+    Value::count(worst.map(|worst| worst.time_ns))
 }
 
 /// Cell with a figure about frames; a dash if they are unknown.
