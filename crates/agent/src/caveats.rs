@@ -337,6 +337,7 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     }
     let writes = match pass {
         Pass::Mix => spec.read_percent < 100,
+        Pass::Record | Pass::Serve => true,
         _ if pass.opens() == Opens::Nothing => false,
         _ => pass.kinds().iter().any(|kind| kind.writes_data() || kind.changes_range()),
     };

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
-    Caveat, ClientResult, KindResult, OfferedLoad, Pass, PassResult, ProcessorWait, RunSpec, Scope,
-    Share, Span, Stalls, TimelinePoint, WarmedUp, Work, panicked,
+    Caveat, ClientResult, FrameDelivery, KindResult, OfferedLoad, Pass, PassResult, ProcessorWait,
+    RunSpec, Scope, Share, Span, Stalls, TimelinePoint, WarmedUp, Work, WorkerTime, panicked,
 };
 use workload::OpStream;
 use workload::journal::AckedDurability;
@@ -234,6 +234,9 @@ impl Ready {
         let stream = OpStream::new(spec, pass, files_of, seed).scheduled_by(target.schedule_seed());
         if !stream.is_open_loop() {
             recorder = recorder.of_closed_loop();
+        }
+        if let Some(late_after_ns) = spec.late_after_ns(pass) {
+            recorder = recorder.overdue_after(late_after_ns);
         }
         let mut admission = Admission::new(spec, &stream, opened.queue_depth);
         if let Some(rewrites) = target.rewrites()
@@ -542,8 +545,16 @@ impl MeasuredPass {
             offered.carried_over_ops += report.end.recorder.carried_over();
             offered.span_ns = offered.span_ns.max(report.schedule_span_ns);
         }
+        if self.result.pass.moves_frames() {
+            let all = scope.frames.get_or_insert_default();
+            all.add(frames_of_stream(&report.end));
+        }
         WarmedUp::merge_all(&mut scope.warmup, &report.end.recorder.warmup());
-        KindResult::merge_all(&mut self.result.kinds, report.end.recorder.finish());
+        let kinds = report.end.recorder.finish();
+        if self.result.pass == Pass::Serve {
+            WorkerTime::merge_slowest(&mut scope.worst_p95, &p95_of_kinds(&kinds));
+        }
+        KindResult::merge_all(&mut self.result.kinds, kinds);
         self.result.clients.extend(report.clients);
         for caveat in report.caveats {
             if !self.result.caveats.contains(&caveat) {
@@ -553,6 +564,28 @@ impl MeasuredPass {
         if ending_rank(&report.end.ending) > ending_rank(&self.ending) {
             self.ending = report.end.ending;
         }
+    }
+}
+
+/// Returns a worker's 95th percentiles of response times.
+fn p95_of_kinds(kinds: &[KindResult]) -> Vec<WorkerTime> {
+    let p95 =
+        |one: &KindResult| WorkerTime { kind: one.kind, time_ns: one.response_time.quantile(0.95) };
+    kinds.iter().filter(|one| one.done > 0).map(p95).collect()
+}
+
+/// Returns how a worker's frames met their deadlines. Those that failed or were never started are
+/// late, too.
+fn frames_of_stream(end: &WorkerEnd) -> FrameDelivery {
+    let recorder = &end.recorder;
+    let (overdue, worst_lateness_ns) = recorder.overdue();
+    let late_frames = overdue + recorder.errors() + end.unanswered;
+    FrameDelivery {
+        frames: recorder.ops() + recorder.errors() + end.unanswered,
+        late_frames,
+        streams: 1,
+        late_streams: u32::from(late_frames > 0),
+        worst_lateness_ns,
     }
 }
 

@@ -23,6 +23,11 @@ pub struct Recorder {
     deadline_ns: u64,
     late: u64,
     carried_over: u64,
+    /// How long after its scheduled start an op is late, in nanoseconds; `u64::MAX` if never.
+    late_after_ns: u64,
+    /// Ops that were late, and by how much the worst of them.
+    overdue: u64,
+    worst_lateness_ns: u64,
     /// Ops are directories, which count as many times as they have entries.
     counts_entries: bool,
 }
@@ -83,6 +88,9 @@ impl Recorder {
             deadline_ns: u64::MAX,
             late: 0,
             carried_over: 0,
+            late_after_ns: u64::MAX,
+            overdue: 0,
+            worst_lateness_ns: 0,
             counts_entries: kinds.iter().all(|kind| kind.counts_entries()),
         };
         for kind in kinds {
@@ -124,6 +132,20 @@ impl Recorder {
         self
     }
 
+    /// Counts ops of an open loop as overdue if they are done later than this after their scheduled
+    /// start, in nanoseconds.
+    #[must_use]
+    pub const fn overdue_after(mut self, late_after_ns: u64) -> Self {
+        self.late_after_ns = late_after_ns;
+        self
+    }
+
+    /// Returns the number of ops that were done or given up after their time, and how late the
+    /// latest was, in nanoseconds. Ops that failed don't count.
+    pub const fn overdue(&self) -> (u64, u64) {
+        (self.overdue, self.worst_lateness_ns)
+    }
+
     /// Returns the number of ops that were done but started after the deadline.
     pub const fn late(&self) -> u64 {
         self.late
@@ -139,6 +161,14 @@ impl Recorder {
     /// when we gave up, a lower bound of its response time.
     pub(crate) fn record_unstarted(&mut self, kind: OpKind, waited_ns: u64) {
         self.kind_mut(kind).unstarted.record_n(waited_ns, 1);
+    }
+
+    /// Counts ops with this response time that are overdue.
+    #[cold]
+    fn record_overdue(&mut self, response_ns: u64, times: u64) {
+        self.overdue += times;
+        let lateness_ns = response_ns - self.late_after_ns;
+        self.worst_lateness_ns = self.worst_lateness_ns.max(lateness_ns);
     }
 
     /// Returns the counts of times that the watcher reads: response times if ops are scheduled in
@@ -282,6 +312,9 @@ impl Recorder {
                     }
                     if completion.sent_ns >= self.deadline_ns {
                         self.late += times;
+                    }
+                    if completion.response_time_ns() > self.late_after_ns {
+                        self.record_overdue(completion.response_time_ns(), times);
                     }
                 }
                 if kind_of != OpKind::Sync {

@@ -57,7 +57,7 @@ impl WorkingSetTracker {
         }
         let revisits = matches!(
             pass,
-            Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename
+            Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename | Pass::Serve
         ) || spec.layout.sharing == Sharing::Shared;
         let bits = if revisits { Some(Bits::new(spec, seed)) } else { None };
         Some(Self { bits, files: 0, bytes: 0 })
@@ -125,6 +125,10 @@ impl Bits {
             largest = largest.max(set.size(file).unwrap_or(0));
         }
         let largest = largest.max(u64::from(spec.transactions.size_max_bytes));
+        let largest = match spec.workload {
+            Workload::KvCache => spec.kv_cache.largest_bytes(spec.files),
+            _ => largest,
+        };
         let mut unit_shift = spec.io_size_bytes.max(1).ilog2();
         // Double the unit until all bits fit. Each bit then represents more bytes, and the reported
         // size is rounded up to them.

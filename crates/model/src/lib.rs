@@ -38,7 +38,8 @@ pub use results::client::{ClientRecord, ClientResult, ClientTimes};
 pub use results::held_ops::HeldOps;
 pub use results::histogram::Histogram;
 pub use results::scope::{
-    ListingCalls, ListingWork, OfferedLoad, ProgramUse, Scope, WarmedUp, WireBytes, WorkingSet,
+    FrameDelivery, ListingCalls, ListingWork, OfferedLoad, ProgramUse, Scope, WarmedUp, WireBytes,
+    WorkerTime, WorkingSet,
 };
 pub use results::share::{HostResult, Share, Span, TimelinePoint};
 pub use results::telemetry::{BusyDevice, Metric, MetricKind, Telemetry};
@@ -48,6 +49,10 @@ pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::file_sizes;
 pub use runs::file_sizes::{FileSizes, SizeDistribution, SizeDistributionError};
 pub use runs::impossible::Impossible;
+pub use runs::kv_cache;
+pub use runs::kv_cache::KvCache;
+pub use runs::media;
+pub use runs::media::Media;
 pub use runs::op::{Completion, Op, OpError, OpKind, Outcome};
 pub use runs::pass::{Opens, Pass};
 pub use runs::placement::Placement;

@@ -7,6 +7,8 @@
 pub mod checkpoint;
 pub mod file_sizes;
 pub(crate) mod impossible;
+pub mod kv_cache;
+pub mod media;
 pub(crate) mod op;
 pub(crate) mod pass;
 pub(crate) mod placement;

@@ -138,6 +138,7 @@ fn check_requirements(
                     "give the rate in op/s, or name the pass: `read.rate > 1GB/s`"
                 }
                 LimitMetric::WallTime => "time is for app workloads; use p99 or max",
+                LimitMetric::LateFrames => "only the frames of media have deadlines",
                 _ => "a command has no ops: limit its time",
             };
             Fault::new(format!("`{}` doesn't apply to {pass}", requirement.limit)).hint(hint)

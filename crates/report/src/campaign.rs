@@ -328,6 +328,7 @@ fn kind_of(row: &Row<'_>) -> TableKind {
     match row {
         _ if row.is_program() => TableKind::Programs,
         _ if row.is_timed_by_rank() => TableKind::Ranks,
+        _ if row.judged.pass.moves_frames() => TableKind::Frames,
         _ => TableKind::Rates,
     }
 }
@@ -402,6 +403,7 @@ fn figure_table(
     let caption = match kind {
         TableKind::Rates => "All runs and passes, with caveats next to each figure.",
         TableKind::Ranks => "All checkpoints and loads, with caveats next to each figure.",
+        TableKind::Frames => "All streams, with caveats next to each figure.",
         TableKind::Programs => "All commands, with caveats next to each figure.",
     };
     Table {

@@ -7,8 +7,8 @@ mod campaigns;
 use campaigns::{empty, failed, made, quick, spec, sweep, wide};
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Campaign, CaveatCode, CheckpointModel, Durability, OfferedLoad, Pass, Proto,
-    RunSpec, Target, Workload,
+    BackendKind, Campaign, CaveatCode, CheckpointModel, Durability, FrameDelivery, OfferedLoad,
+    Pass, Proto, RunSpec, Target, Workload,
 };
 use report::{FactorEffects, Format, render};
 
@@ -491,4 +491,49 @@ fn names_rank_that_holds_others_up() {
     assert!(text.contains("held up by rank 5"), "{text}");
     assert!(text.contains("straggler"), "{text}");
     assert!(!render(&checkpoints(1), Format::Markdown).contains("straggler"));
+}
+
+/// Four streams, of whose frames some are late in the second trial.
+fn streams(late_frames: u64) -> Campaign {
+    let spec = spec("dir", BackendKind::Posix, Workload::Media);
+    let mut spec = RunBuilder::from(spec).workers(4).files(480).build();
+    spec.file_size_bytes = 48 << 20;
+    let mut campaign = made(vec![(spec, 30, 3)]);
+    for trial in &mut campaign.runs[0].trials {
+        let late_frames = if trial.index == 1 { late_frames } else { 0 };
+        trial.passes[0].scope.frames = Some(FrameDelivery {
+            frames: 480,
+            late_frames,
+            streams: 4,
+            late_streams: late_frames.min(1) as u32,
+            worst_lateness_ns: late_frames * 1_000_000,
+        });
+    }
+    campaign
+}
+
+#[test]
+fn counts_streams_without_late_frames() {
+    let text = render(&streams(0), Format::Markdown);
+    assert!(
+        text.contains("4 streams at 24 frames/s without a late frame (480 frames of"),
+        "{text}"
+    );
+    let text = render(&streams(17), Format::Markdown);
+    assert!(text.contains("3 of 4 streams at 24 frames/s without a late frame: 17 frames were"));
+    assert!(text.contains("by up to 17.0 ms"), "{text}");
+    for format in [Format::Table, Format::Markdown, Format::Html] {
+        let table = render(&streams(17), format);
+        assert!(table.contains("3 of 4") && table.contains("17 of 480"), "{table}");
+    }
+    let csv = render(&streams(17), Format::Csv);
+    let mut lines = csv.lines();
+    let names: Vec<_> = lines.next().unwrap().split(',').collect();
+    let row: Vec<_> = lines.next().unwrap().split(',').collect();
+    let value = |name| row[names.iter().position(|known| *known == name).unwrap()];
+    let found = ["streams", "late_streams", "late_frames", "worst_lateness_ns"].map(value);
+    assert_eq!(found, ["4", "1", "17", "17000000"]);
+    let json: serde_json::Value =
+        serde_json::from_str(&render(&streams(17), Format::Json)).unwrap();
+    assert_eq!(json["figures"][0]["frames"]["late_frames"], 17);
 }

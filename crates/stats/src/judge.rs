@@ -7,8 +7,8 @@
 //! merged; percentiles are never averaged.
 
 use model::{
-    CaveatCode, Discard, Evidence, Histogram, InterferenceRule, ListingWork, Pass, PassResult,
-    ProgramUse, Run, Severity, Trial, TrialState, Verdict, WorkingSet,
+    CaveatCode, Discard, Evidence, FrameDelivery, Histogram, InterferenceRule, ListingWork, Pass,
+    PassResult, ProgramUse, Run, Severity, Trial, TrialState, Verdict, WorkerTime, WorkingSet,
 };
 
 use crate::criteria::{
@@ -83,6 +83,10 @@ pub struct Judged {
     pub working_set: Option<WorkingSet>,
     /// What a pass over whole directories listed in a typical trial.
     pub listing: Option<ListingWork>,
+    /// How frames met their deadlines in the trial with the most late ones.
+    pub frames: Option<FrameDelivery>,
+    /// The 95th percentile of the slowest worker for each kind of op; the median of the trials.
+    pub worst_p95: Vec<WorkerTime>,
     /// Resources used by a command: medians of its times, and the maximum memory of any trial.
     pub program: Option<ProgramUse>,
     /// Shares of each kind of op, if there are several.
@@ -277,6 +281,8 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         wire: parts::wire_use(&used),
         working_set: parts::working_set(&used),
         listing: parts::listing(&used),
+        frames: parts::frames(&used),
+        worst_p95: parts::worst_p95(&used),
         program: parts::program_use(&used),
         kinds: parts::kind_shares(&used),
         clients: Fairness::from_passes(&used),

@@ -3,9 +3,12 @@
 //! For each number, [`FileSet`] returns whether the file exists before the pass that needs it, and
 //! its size. It is a function of run and seed, so preparation, streams and inventories agree.
 
+use std::sync::Arc;
+
 use model::random::{below, draw};
 use model::{RunSpec, Workload};
 
+use crate::kv_cache::Contexts;
 use crate::opmix::OpMixSet;
 
 /// Seed constant that separates sizes from other draws with the same seed.
@@ -26,6 +29,8 @@ enum Sizes {
     Alternating(u64),
     /// Uniformly distributed between two sizes.
     Uniform { seed: u64, least: u32, most: u32 },
+    /// Objects of a cache, and how many of each user's are in it.
+    Cached { contexts: Contexts, present: Arc<[u32]> },
     /// The files of an op mix.
     OpMix(Box<OpMixSet>),
 }
@@ -44,6 +49,11 @@ impl FileSet {
             }
             Workload::Listing => {
                 Self { sizes: Sizes::Alternating(spec.file_size_bytes), files: spec.files }
+            }
+            Workload::KvCache => {
+                let contexts = Contexts::new(spec);
+                let present = contexts.all_present().into();
+                Self { sizes: Sizes::Cached { contexts, present }, files: spec.files }
             }
             Workload::OpMix => {
                 let set = OpMixSet::new(spec);
@@ -73,6 +83,11 @@ impl FileSet {
             Sizes::Equal(size) => Some(*size),
             Sizes::Alternating(size) => Some(if file.is_multiple_of(2) { *size } else { 0 }),
             Sizes::Uniform { seed, least, most } => Some(uniform(*seed, file, *least, *most)),
+            Sizes::Cached { contexts, present } => {
+                let users = present.len() as u32;
+                let is_present = file / users < present[(file % users) as usize];
+                is_present.then(|| contexts.size(file))
+            }
             Sizes::OpMix(set) => set.size(file),
         }
     }
@@ -102,7 +117,7 @@ impl FileSet {
                 return (u64::from(self.files), u64::from(self.files.div_ceil(2)) * size);
             }
             Sizes::OpMix(set) => return set.totals(),
-            Sizes::Uniform { .. } => {}
+            Sizes::Uniform { .. } | Sizes::Cached { .. } => {}
         }
         let mut count = 0;
         let mut bytes = 0;

@@ -9,6 +9,7 @@
 mod arrivals;
 mod file_set;
 pub mod journal;
+mod kv_cache;
 mod mismatch;
 mod moved_bytes;
 pub mod names;

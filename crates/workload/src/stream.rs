@@ -17,6 +17,7 @@ use model::work::Sharing;
 use model::{Durability, Op, OpKind, Pass, RunSpec, Workload};
 
 use crate::arrivals::{Arrivals, Batch};
+use crate::kv_cache::CacheStream;
 use crate::opmix::OpMixStream;
 use crate::transactions::{PoolRemains, PoolStream};
 use by_name::ByName;
@@ -66,6 +67,7 @@ enum Family {
     Directories(Directories),
     Pool(Box<PoolStream>),
     Remains(PoolRemains),
+    Cache(Box<CacheStream>),
     OpMix(Box<OpMixStream>),
     /// An external tool does the work.
     Nothing,
@@ -101,7 +103,10 @@ impl OpStream {
             bytes_left,
             is_endless: spec.time_max_ns(pass).is_some(),
             has_ended: false,
-            is_ordered: matches!(pass, Pass::Rename | Pass::RenameDirs | Pass::Transactions),
+            is_ordered: matches!(
+                pass,
+                Pass::Rename | Pass::RenameDirs | Pass::Transactions | Pass::Serve
+            ),
             syncs: if syncs_all && spec.durability == Durability::Sync { spec.files } else { 0 },
             synced: 0,
         }
@@ -276,6 +281,7 @@ impl Family {
                 Self::Remains(PoolStream::remaining_files(spec, worker, seed))
             }
             Pass::Transactions => Self::Pool(Box::new(PoolStream::new(spec, worker, seed))),
+            Pass::Serve => Self::Cache(Box::new(CacheStream::new(spec, worker, seed))),
             Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),
             Pass::App => Self::Nothing,
             Pass::Punch | Pass::Seek => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
@@ -294,6 +300,7 @@ impl Family {
             Self::Directories(directories) => directories.next(),
             Self::Pool(pool) => pool.next(),
             Self::Remains(remains) => remains.next(),
+            Self::Cache(cache) => cache.next(),
             Self::OpMix(mix) => Some(mix.next()),
             Self::Nothing => None,
         }

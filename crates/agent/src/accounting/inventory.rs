@@ -55,7 +55,7 @@ pub(super) fn cross_checks(
                 cross_checks.push(cross_check(set_bytes * kinds, inventory.bytes, BYTES));
             }
         }
-        Pass::Create => {
+        Pass::Create | Pass::Record => {
             let (created, bytes) = count_kind(result, OpKind::Create);
             cross_checks.push(cross_check(created, inventory.files, FILES));
             cross_checks.push(cross_check(bytes, inventory.bytes, BYTES));
@@ -70,6 +70,14 @@ pub(super) fn cross_checks(
         Pass::Remove if is_whole => cross_checks.push(cross_check(0, inventory.files, FILES)),
         Pass::Transactions => {
             let created = files + count_kind(result, OpKind::Create).0;
+            let left = created.saturating_sub(count_kind(result, OpKind::Remove).0);
+            cross_checks.push(cross_check(left, inventory.files, FILES));
+        }
+        Pass::Serve => {
+            let set = FileSet::new(spec, 0);
+            let is_ours = |file: &u32| share.owns(*file, spec.workers);
+            let before = (0..spec.files).filter(is_ours).filter_map(|file| set.size(file)).count();
+            let created = before as u64 + count_kind(result, OpKind::Create).0;
             let left = created.saturating_sub(count_kind(result, OpKind::Remove).0);
             cross_checks.push(cross_check(left, inventory.files, FILES));
         }

@@ -65,7 +65,7 @@ fn find_kept_writes(
     // Other passes end with open files, or write blocks twice, of which only the last counts. Pages
     // of a memory mapping are written whenever the kernel likes.
     let closes = match result.pass {
-        Pass::Create | Pass::Transactions => true,
+        Pass::Create | Pass::Record | Pass::Transactions | Pass::Serve => true,
         pass => pass.writes_every_block() && spec.durability != Durability::None,
     };
     if !closes || spec.layout.mmap {

@@ -35,6 +35,8 @@ pub fn about_load(spec: &RunSpec, result: &PassResult) -> Vec<Caveat> {
 /// The load that a pass should have completed, in ops.
 struct ExpectedLoad {
     span_s: f64,
+    /// How long the pass took; longer than its schedule if it fell behind and ends with its files.
+    carried_in_s: f64,
     scheduled: f64,
     /// How many fewer ops than scheduled chance can explain.
     chance: f64,
@@ -55,6 +57,7 @@ impl ExpectedLoad {
         {
             return Self {
                 span_s: offered.span_ns as f64 / 1e9,
+                carried_in_s: result.carried_in_ns().unwrap_or(offered.span_ns) as f64 / 1e9,
                 scheduled: offered.scheduled_ops as f64,
                 chance: workers,
                 late: result.scope.overdue_ops(),
@@ -70,7 +73,8 @@ impl ExpectedLoad {
             // The last op of each worker may be scheduled just after the end.
             Arrivals::Constant => workers,
         };
-        Self { span_s, scheduled, chance, late: 0, carried_over: 0, unanswered: 0 }
+        let carried_in_s = span_s;
+        Self { span_s, carried_in_s, scheduled, chance, late: 0, carried_over: 0, unanswered: 0 }
     }
 }
 
@@ -80,10 +84,13 @@ fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         return None;
     }
     let load = ExpectedLoad::new(spec, result);
-    let ExpectedLoad { span_s, scheduled, chance, late, carried_over, unanswered } = load;
+    let ExpectedLoad { span_s, carried_in_s, scheduled, chance, .. } = load;
+    let ExpectedLoad { late, carried_over, unanswered, .. } = load;
     // An op that got an error as its answer was still served. Its failure is a separate caveat.
     let answered = result.ops().saturating_add(result.answered_errors());
     let done = answered.saturating_sub(late).saturating_add(carried_over) as f64;
+    // What was done in the time of the schedule.
+    let done = done * span_s / carried_in_s;
     if done >= scheduled * LOAD_SHARE_MIN - chance {
         return None;
     }

@@ -1,9 +1,10 @@
 //! The load that a ramp raises, and the plan for each load.
 //!
 //! The plan is resolved again for each load, so that defaults and checks take it into account. A
-//! ramp raises the number of client hosts if the target has any, and otherwise the number of
-//! emulated clients or the offered load.
+//! ramp raises the number of streams of media, that of client hosts if the target has any, and
+//! otherwise the number of emulated clients or the offered load.
 
+use model::Workload::Media;
 use model::question::RampRequest;
 use model::setting::Setting;
 use model::{Ability, Host, RunSpec};
@@ -22,8 +23,8 @@ const FIRST_RATE: u32 = 100;
 
 /// The parts of a ramp's request that are not in its plan.
 pub struct RaiseRequest {
-    /// The setting to raise: clients, client hosts or the rate. `None` chooses client hosts if the
-    /// targets have some, otherwise clients.
+    /// The setting to raise: clients, client hosts, workers or the rate. `None` chooses workers for
+    /// media, client hosts if the targets have some, otherwise clients.
     pub setting: Option<Setting>,
     pub first: Option<u32>,
     pub max: Option<u32>,
@@ -51,12 +52,20 @@ impl<'a> RaisedLoad<'a> {
     ) -> Result<Self, ControllerError> {
         let plan = Plan::resolve(raw, around)?;
         let (setting, first, max) = find_raised(raw, around, &plan, request)?;
+        let are_streams =
+            setting == Setting::Workers && plan.runs.iter().all(|run| run.workload == Media);
+        let has_hosts = plan.runs.iter().any(|run| run.agents() > 1);
         let ramp = RampRequest {
-            setting: setting.key().to_owned(),
+            setting: match (are_streams, has_hosts) {
+                (false, _) => setting.key().to_owned(),
+                (true, false) => "streams".to_owned(),
+                (true, true) => "streams_per_host".to_owned(),
+            },
             first: request.first.unwrap_or(first),
             max,
             recovery_ms: request.recovery_ms,
-            slow_factor: request.slow_factor,
+            // Frames may take as long as they are in time.
+            slow_factor: if are_streams { u32::MAX } else { request.slow_factor },
             accuracy_permille: if setting == Setting::Rate { RATE_ACCURACY_PERMILLE } else { 0 },
         };
         let mut raised = Self { raw, around, setting, ramp };
@@ -136,7 +145,10 @@ fn find_raised(
     }
     let all_have_hosts = with_hosts == plan.runs.len();
     let most = request.max.unwrap_or(MAX);
+    let are_streams = plan.runs.iter().all(|run| run.workload == Media);
     match request.setting {
+        None if are_streams => Ok((Setting::Workers, 1, most)),
+        Some(Setting::Workers) => Ok((Setting::Workers, 1, most)),
         None | Some(Setting::ClientHosts) if all_have_hosts => {
             // The target with the fewest hosts limits all of them.
             let mut fewest = most;

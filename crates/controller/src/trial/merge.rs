@@ -9,9 +9,9 @@ use fleet::clock::Mapping;
 use fleet::{PassEnd, TrialAbort};
 use model::soak::Recovery;
 use model::{
-    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, Host, HostResult, IntervalSample,
-    IntervalTimes, KindResult, ListingWork, OfferedLoad, PassResult, ProcessorWait, RunSpec, Scope,
-    Span, Stalls, TimelinePoint, WarmedUp, WireBytes, Work, WorkingSet,
+    Caveat, ClientTimes, CrossCheck, DataCheck, Fact, FrameDelivery, Host, HostResult,
+    IntervalSample, IntervalTimes, KindResult, ListingWork, OfferedLoad, PassResult, ProcessorWait,
+    RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp, WireBytes, Work, WorkerTime, WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
@@ -252,6 +252,8 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
     all.recovery = first.recovery;
     all.kept.clone_from(&first.kept);
     all.listing.clone_from(&first.listing);
+    all.frames = first.frames;
+    all.worst_p95.clone_from(&first.worst_p95);
     all.processor_wait = first.processor_wait;
     all.slots = first.slots;
     all.wire = first.wire;
@@ -267,8 +269,10 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
         add_known(&mut all.recovery, more.recovery, Recovery::add);
         add_known(&mut all.kept, more.kept.as_ref(), DataCheck::add);
         add_known(&mut all.listing, more.listing.as_ref(), ListingWork::add);
+        add_known(&mut all.frames, more.frames, FrameDelivery::add);
         add_known(&mut all.processor_wait, more.processor_wait, ProcessorWait::add);
         add_known(&mut all.wire, more.wire, WireBytes::add);
+        WorkerTime::merge_slowest(&mut all.worst_p95, &more.worst_p95);
         all.slots = all.slots.saturating_add(more.slots);
         all.interference.merge(&more.interference);
         WarmedUp::merge_all(&mut all.warmup, &more.warmup);

@@ -82,7 +82,7 @@ pub(crate) fn compare(spec: &RunSpec, before: &Counts, after: &Counts, result: &
             let written = sum(result, |kind| if kind.kind.writes_data() { kind.bytes } else { 0 });
             risen("written_bytes").map(|found| (written, found, "bytes written"))
         }
-        Pass::Create if result.errors() == 0 => {
+        Pass::Create | Pass::Record if result.errors() == 0 => {
             let created =
                 sum(result, |kind| if kind.kind == OpKind::Create { kind.done } else { 0 });
             risen("creates").map(|found| (created, found, "files created"))

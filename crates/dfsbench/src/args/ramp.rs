@@ -14,6 +14,7 @@ Examples:
   dfsbench ramp 'nfs://server/export' --workload mixed --raise rate --from 1000 --max 1000000
                                                     raise the offered load instead
   dfsbench ramp fleet.toml --recovery 2m            client hosts; two minutes to recover
+  dfsbench ramp /mnt/nfs --workload media --max 64  streams of frames: as many as are never late
   dfsbench ramp nfs.dfst nfs://server/export        find the highest multiple of a captured load;
                                                     options as for `dfsbench replay`
   dfsbench report                                   print the answer again
@@ -30,7 +31,7 @@ Exit codes: 0 the limit is known, 2 usage or plan, 3 a server or host can't be u
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct RampArgs {
-    /// What to raise [default: client hosts if the target has any, else clients]
+    /// What to raise [default: streams of media, client hosts if the target has any, else clients]
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Ramp")]
     pub raise: Option<Raise>,
     /// Lightest load [default: 1 client or client host, 100 op/s]
@@ -62,6 +63,8 @@ pub(crate) enum Raise {
     /// Client hosts that work concurrently
     #[value(name = "client_hosts")]
     ClientHosts,
+    /// Workers of each client host: streams of media
+    Workers,
     /// The offered load, in ops per second
     Rate,
 }

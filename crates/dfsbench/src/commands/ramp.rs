@@ -56,6 +56,7 @@ pub(crate) fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         setting: args.raise.map(|raise| match raise {
             Raise::Clients => Setting::Clients,
             Raise::ClientHosts => Setting::ClientHosts,
+            Raise::Workers => Setting::Workers,
             Raise::Rate => Setting::Rate,
         }),
         first: args.from,

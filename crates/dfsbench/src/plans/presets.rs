@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 21] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -42,7 +42,9 @@ impl Preset {
         preset!("copies"),
         preset!("iozone"),
         preset!("kernel-features"),
+        preset!("kv-cache"),
         preset!("listing"),
+        preset!("media"),
         preset!("metadata"),
         preset!("model-load"),
         preset!("nfsd-io"),

@@ -47,6 +47,29 @@ fn finds_break_at_forty_clients() {
 }
 
 #[test]
+fn adds_streams_until_frames_are_late() {
+    let cli = Cli::new();
+    // A stream needs 6.25 MiB/s, so there is room for two, and a third one falls behind by more than
+    // the 200 ms of the buffer.
+    let served = ServedProcess::start(&cli, &["--fault", "bandwidth 13MiB/s"]);
+    let frames = ["--file-size", "64KiB", "--frame-rate", "100", "--files", "200"];
+    let flags = ["--workload", "media", "--frame-buffer", "20", "--queue-depth", "1", "--quiet"];
+    let loads = ["--from", "2", "--max", "3"];
+    Cli::unless_limited(|| {
+        let end = cli.run(&[&["ramp", &served.url], &flags[..], &frames, &loads].concat());
+        assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+        let (search, sentence) = found(&cli);
+        if search["borne"] != 2 {
+            return (sentence, false);
+        }
+        assert_eq!((&search["gave_in_at"], &search["way"]), (&3.into(), &"late-frames".into()));
+        assert!(sentence.starts_with("nfs media: is late with 3 streams: play: "), "{sentence}");
+        assert!(sentence.contains("; it supports 2 streams"), "{sentence}");
+        (sentence, true)
+    });
+}
+
+#[test]
 fn raises_load_until_server_lags() {
     let cli = Cli::new();
     // One call of 4 ms at a time: 250 op/s.

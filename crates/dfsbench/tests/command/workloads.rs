@@ -76,6 +76,18 @@ fn the_plans_of_models_run() {
     assert_eq!(shortened("model-load", &["--file-size", "1MiB"]), 2 * 2);
 }
 
+#[test]
+fn the_plan_of_media_runs() {
+    let tiny = ["--file-size", "64KiB", "--files", "6", "--workers", "2"];
+    assert_eq!(shortened("media", &[&tiny[..], &["--passes", "record+play"]].concat()), 2);
+}
+
+#[test]
+fn the_plan_of_caches_runs() {
+    let tiny = ["--object-size", "uniform 4KiB 64KiB", "--duration", "100ms"];
+    assert_eq!(shortened("kv-cache", &tiny), 1);
+}
+
 /// Runs a small checkpoint, checks that every byte of the model is saved and restored, and returns
 /// the results of both passes.
 fn checkpointed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {

@@ -154,6 +154,12 @@ impl Files {
         }
     }
 
+    /// Returns the flag with which files are opened by name.
+    #[inline]
+    pub(super) const fn direct_flag(&self) -> OFlags {
+        if self.direct { OFlags::DIRECT } else { OFlags::empty() }
+    }
+
     /// Returns the working directory for a file's number.
     #[inline]
     pub fn root(&self, number: u32) -> BorrowedFd<'_> {

@@ -102,7 +102,7 @@ impl PresentFixtures {
             return true;
         }
         match pass {
-            Pass::Create | Pass::OpMix => self.files || self.mixed,
+            Pass::Create | Pass::Record | Pass::OpMix => self.files || self.mixed,
             Pass::Mkdir => self.directories,
             // A removal pass removes whatever is left of the pool.
             Pass::Remove => false,
@@ -119,14 +119,16 @@ impl PresentFixtures {
         self.cut |= spec.is_cut() && changes_names;
         match pass {
             // A pass that is cut short has not written everything.
-            Pass::Write | Pass::CharWrite | Pass::Save | Pass::Create => {
+            Pass::Write | Pass::CharWrite | Pass::Save | Pass::Create | Pass::Record => {
                 self.files = !spec.is_cut();
             }
             Pass::Punch => (self.files, self.sparse) = (!spec.is_cut(), true),
             Pass::Remove => (self.files, self.mixed) = (false, false),
             Pass::Mkdir => self.directories = !spec.is_cut(),
             Pass::Rmdir => self.directories = false,
-            Pass::Transactions | Pass::OpMix => (self.files, self.mixed) = (false, true),
+            Pass::Transactions | Pass::OpMix | Pass::Serve => {
+                (self.files, self.mixed) = (false, true);
+            }
             _ => {}
         }
     }

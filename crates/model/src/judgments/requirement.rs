@@ -47,6 +47,8 @@ pub enum LimitMetric {
     WallTime,
     /// Number of failed ops and of trials without a result.
     Errors,
+    /// Number of frames that were not complete by their deadline.
+    LateFrames,
 }
 
 /// How a result must relate to the value of a limit.
@@ -56,7 +58,7 @@ pub enum LimitRelation {
     AtMost,
     Greater,
     AtLeast,
-    /// Only for numbers of errors, which have no interval.
+    /// Only for numbers of errors and late frames, which have no interval.
     Equal,
 }
 
@@ -71,7 +73,7 @@ pub struct LimitError {
 }
 
 const EXAMPLES: &str = "such as `read.p99 < 20ms`, `write.rate >= 2GB/s` or `errors == 0`";
-const METRICS: &str = "rate, time, p50, p99, p99.9, max or errors";
+const METRICS: &str = "rate, time, p50, p99, p99.9, max, errors or late";
 const RATE_HINT: &str = "such as `500MB/s`, `2GB/s`, `300op/s` or `20kop/s`";
 const TIME_HINT: &str = "such as `250us`, `20ms` or `1.5s`";
 
@@ -98,13 +100,19 @@ impl LimitRelation {
 }
 
 impl LimitMetric {
+    /// Returns true if it is a number without an interval.
+    pub const fn is_count(self) -> bool {
+        matches!(self, Self::Errors | Self::LateFrames)
+    }
+
     /// Returns true if a pass has this metric.
     pub fn applies_to(self, pass: Pass) -> bool {
         match self {
             Self::WallTime => pass == Pass::App || pass.is_timed_by_rank(),
-            Self::ByteRate => pass.opens() != Opens::Nothing,
+            Self::ByteRate => pass.opens() != Opens::Nothing || pass.is_byte_rate(),
             Self::OpRate | Self::ResponseTime(_) => pass != Pass::App,
             Self::Errors => true,
+            Self::LateFrames => pass.moves_frames(),
         }
     }
 }
@@ -141,6 +149,7 @@ impl Limit {
         }
         let (metric, value) = match metric {
             "errors" => (LimitMetric::Errors, parse_count(value)),
+            "late" => (LimitMetric::LateFrames, parse_count(value)),
             "rate" => match parse_rate(value) {
                 Some((metric, value)) => (metric, Some(value)),
                 None => (LimitMetric::ByteRate, None),
@@ -153,7 +162,7 @@ impl Limit {
         };
         let Some(value) = value else {
             return Err(match metric {
-                LimitMetric::Errors => {
+                LimitMetric::Errors | LimitMetric::LateFrames => {
                     error(format!("`{text}` needs a whole number"), "such as `0`")
                 }
                 LimitMetric::ByteRate | LimitMetric::OpRate => {
@@ -162,7 +171,7 @@ impl Limit {
                 _ => error(format!("`{text}` needs a time with its unit"), TIME_HINT),
             });
         };
-        if relation == LimitRelation::Equal && metric != LimitMetric::Errors {
+        if relation == LimitRelation::Equal && !metric.is_count() {
             let what = format!("`{text}` can never be met: a measured value has an interval");
             return Err(error(what, "write <, <=, > or >="));
         }
@@ -171,7 +180,7 @@ impl Limit {
 }
 
 fn is_metric(name: &str) -> bool {
-    matches!(name, "errors" | "rate" | "time") || parse_quantile(name).is_some()
+    matches!(name, "errors" | "late" | "rate" | "time") || parse_quantile(name).is_some()
 }
 
 /// Parses `p99`, `p99.9` or `max` into a share.
@@ -241,6 +250,7 @@ mod tests {
             ("stat.rate >= 300 ops/s", "stat", LimitMetric::OpRate, LimitRelation::AtLeast, 300.0),
             ("app.time < 2m", "app", LimitMetric::WallTime, LimitRelation::Less, 120e9),
             ("errors == 0", "", LimitMetric::Errors, LimitRelation::Equal, 0.0),
+            ("play.late == 0", "play", LimitMetric::LateFrames, LimitRelation::Equal, 0.0),
         ] {
             let limit = Limit { pass: pass.to_owned(), metric, relation, value };
             assert_eq!(Limit::parse(text), Ok(limit), "{text}");

@@ -11,7 +11,7 @@ use crate::systems::lab::Host;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RampRequest {
-    /// The setting that is increased.
+    /// The setting that is increased; workers of media are streams.
     pub setting: String,
     /// The first load of the search.
     pub first: u32,
@@ -44,6 +44,7 @@ impl RampRequest {
     pub fn load_of(&self, spec: &RunSpec) -> u32 {
         match self.setting.as_str() {
             "rate" => u32::try_from(spec.load.rate_per_s).unwrap_or(u32::MAX),
+            "workers" | "streams" | "streams_per_host" => spec.workers,
             "client_hosts" => Host::count_distinct(spec.client_hosts()).max(1),
             _ => spec.clients(),
         }
@@ -58,6 +59,12 @@ impl RampRequest {
     pub fn describe_load(&self, load: u32) -> String {
         match (self.setting.as_str(), load) {
             ("rate", load) => format!("{load} op/s"),
+            ("workers", 1) => "1 worker".to_owned(),
+            ("workers", load) => format!("{load} workers"),
+            ("streams", 1) => "1 stream".to_owned(),
+            ("streams", load) => format!("{load} streams"),
+            ("streams_per_host", 1) => "1 stream on each client host".to_owned(),
+            ("streams_per_host", load) => format!("{load} streams on each client host"),
             ("client_hosts", 1) => "1 client host".to_owned(),
             ("client_hosts", load) => format!("{load} client hosts"),
             (_, 1) => "1 client".to_owned(),

@@ -264,6 +264,21 @@ impl PassResult {
         Some(in_time.saturating_add(offered.carried_over_ops).min(offered.scheduled_ops))
     }
 
+    /// Returns the time in which the ops of an open loop were completed, in nanoseconds: the length
+    /// of the schedule, or the whole window if the target fell behind a pass that ends with its
+    /// files. Such a pass completes all ops, however long that takes.
+    pub fn carried_in_ns(&self) -> Option<u64> {
+        let offered = self.scope.offered?;
+        let was_cut = self.pass.is_timed() || offered.late_ops > 0 || offered.unanswered_ops > 0;
+        // The last op may take as long as any other after the end of the schedule, and start late
+        // by chance.
+        let after_ns = self.service_time().max().saturating_mul(2);
+        if was_cut || self.window_ns <= offered.span_ns.saturating_add(after_ns) {
+            return Some(offered.span_ns);
+        }
+        Some(self.window_ns)
+    }
+
     /// Adds the statistics of each interval from another host's part of the pass.
     pub fn add_intervals(&mut self, other: &Self) {
         for (index, interval) in other.intervals.iter().enumerate() {

@@ -20,6 +20,11 @@ pub struct Scope {
     pub working_set: Option<WorkingSet>,
     /// What a pass over whole directories listed.
     pub listing: Option<ListingWork>,
+    /// How many frames of a pass over streams were late.
+    pub frames: Option<FrameDelivery>,
+    /// The 95th percentile of the slowest worker for each kind of op, if users wait for their own
+    /// objects; empty for other passes.
+    pub worst_p95: Vec<WorkerTime>,
     /// Work before the measurement, by kind. It is in no result but visible at the target.
     pub warmup: Vec<WarmedUp>,
     /// Resources used by a timed user-defined command.
@@ -168,6 +173,61 @@ impl ListingWork {
                 Some(known) => known.count = known.count.saturating_add(calls.count),
                 None => self.calls.push(calls.clone()),
             }
+        }
+    }
+}
+
+/// Response time of one worker for a kind of op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerTime {
+    #[schemars(with = "String")]
+    pub kind: OpKind,
+    pub time_ns: u64,
+}
+
+impl WorkerTime {
+    /// Keeps the longer time of each kind.
+    pub fn merge_slowest(all: &mut Vec<Self>, more: &[Self]) {
+        for one in more {
+            match all.iter_mut().find(|known| known.kind == one.kind) {
+                Some(known) => known.time_ns = known.time_ns.max(one.time_ns),
+                None => all.push(*one),
+            }
+        }
+    }
+}
+
+/// How the frames of all streams met their deadlines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FrameDelivery {
+    /// Frames that were due, including those that failed or never came.
+    pub frames: u64,
+    /// Frames that were not complete by their deadline.
+    pub late_frames: u64,
+    /// Streams, one for each worker.
+    pub streams: u32,
+    /// Streams with at least one late frame.
+    pub late_streams: u32,
+    /// How long after its deadline the latest frame was complete, in nanoseconds; 0 if none was
+    /// late. A failed frame has no such time.
+    pub worst_lateness_ns: u64,
+}
+
+impl FrameDelivery {
+    /// Returns the number of streams without a late frame.
+    pub const fn good_streams(&self) -> u32 {
+        self.streams.saturating_sub(self.late_streams)
+    }
+
+    /// Adds other streams.
+    pub const fn add(&mut self, other: Self) {
+        self.frames = self.frames.saturating_add(other.frames);
+        self.late_frames = self.late_frames.saturating_add(other.late_frames);
+        self.streams = self.streams.saturating_add(other.streams);
+        self.late_streams = self.late_streams.saturating_add(other.late_streams);
+        if other.worst_lateness_ns > self.worst_lateness_ns {
+            self.worst_lateness_ns = other.worst_lateness_ns;
         }
     }
 }

@@ -88,6 +88,12 @@ words! {
         Restore = "restore",
         /// Reads every file of a model.
         Load = "load",
+        /// Creates a file for each frame of a stream, on a schedule.
+        Record = "record",
+        /// Reads the file of each frame of a stream, on a schedule.
+        Play = "play",
+        /// Reads, writes and evicts objects of a key-value cache.
+        Serve = "serve",
     }
 }
 
@@ -176,9 +182,9 @@ impl Pass {
             Self::Seeks => over_some(Opens::Both, &[Op::Read, Op::Update]),
             Self::Mix => over_some(Opens::Both, &[Op::Read, Op::Write, Op::Sync]),
             Self::OpMix => over_some(Opens::Both, OP_MIX),
-            Self::Create => by_name(&[Op::Create]),
+            Self::Create | Self::Record => by_name(&[Op::Create]),
             Self::Stat => by_name(&[Op::Stat]),
-            Self::ReadFiles => by_name(&[Op::ReadFile]),
+            Self::ReadFiles | Self::Play => by_name(&[Op::ReadFile]),
             Self::Rename => by_name(&[Op::Rename]),
             Self::Remove => by_name(&[Op::Remove]),
             Self::Mkdir => by_name(&[Op::Mkdir]),
@@ -196,6 +202,7 @@ impl Pass {
             Self::List => by_name(&[Op::List]),
             Self::ListStat => by_name(&[Op::ListStat]),
             Self::Find => by_name(&[Op::Find]),
+            Self::Serve => by_name(&[Op::ReadFile, Op::Create, Op::Remove]),
             Self::Transactions => by_name(&[Op::Create, Op::Remove, Op::ReadFile, Op::Append]),
             Self::App => by_name(&[Op::Execute]),
         }
@@ -213,7 +220,12 @@ impl Pass {
 
     /// Returns true if the main result is a byte rate rather than an op rate.
     pub const fn is_byte_rate(self) -> bool {
-        self.moves_blocks() || matches!(self, Self::Punch)
+        self.moves_blocks() || self.moves_frames() || matches!(self, Self::Punch | Self::Serve)
+    }
+
+    /// Returns true if each op is a frame that must be done by its deadline.
+    pub const fn moves_frames(self) -> bool {
+        matches!(self, Self::Record | Self::Play)
     }
 
     /// Returns true if the pass needs operations on ranges of files, which not every target
@@ -289,7 +301,7 @@ impl Pass {
 
     /// Returns true if the pass ends after a given time rather than with its files.
     pub const fn is_timed(self) -> bool {
-        matches!(self, Self::Mix | Self::OpMix)
+        matches!(self, Self::Mix | Self::OpMix | Self::Serve)
     }
 }
 

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::soak::Soak;
 use crate::runs::checkpoint::Checkpoint;
+use crate::runs::kv_cache::KvCache;
+use crate::runs::media::Media;
 use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
@@ -108,6 +110,12 @@ pub struct RunSpec {
     /// Model, scale and pauses of a checkpoint run.
     #[serde(default)]
     pub checkpoint: Checkpoint,
+    /// Objects of a run that is a key-value cache.
+    #[serde(default)]
+    pub kv_cache: KvCache,
+    /// Schedule of the frames of a media run.
+    #[serde(default)]
+    pub media: Media,
     /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
@@ -164,6 +172,8 @@ impl RunSpec {
             transactions: Transactions::default(),
             op_mix: OpMix::default(),
             checkpoint: Checkpoint::default(),
+            kv_cache: KvCache::default(),
+            media: Media::default(),
             command: Command::default(),
             repetition: Repetition::default(),
             sampling: Sampling::default(),
@@ -201,6 +211,12 @@ impl RunSpec {
     /// Returns how long a pass works before the measurement starts, in nanoseconds.
     pub const fn warmup_ns(&self) -> u64 {
         self.load.ramp_ms.saturating_add(self.load.warmup_ms).saturating_mul(1_000_000)
+    }
+
+    /// Returns how long an op of a pass may take from its scheduled start until it is late, in
+    /// nanoseconds; `None` if it has no deadline.
+    pub fn late_after_ns(&self, pass: Pass) -> Option<u64> {
+        pass.moves_frames().then(|| self.media.time_per_frame_ns())
     }
 
     /// Returns the run with the settings for one of its passes: a soak doesn't read back at its

@@ -43,6 +43,10 @@ words! {
         Checkpoint = "checkpoint",
         /// The weights of a model, read as a server does when it starts.
         ModelLoad = "model_load",
+        /// Streams of large frames, each of which has a deadline.
+        Media = "media",
+        /// The key-value cache of an inference server: whole objects, with eviction.
+        KvCache = "kv_cache",
     }
 }
 
@@ -325,6 +329,23 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         io_size_bytes: STREAM_IO_SIZE,
         ..USUAL
     },
+    WorkloadRow {
+        workload: Workload::Media,
+        description: "Plays and records streams of large frames, each due at a time of its own",
+        passes: &[Pass::Play],
+        passes_allowed: &[Pass::Play, Pass::Record],
+        settings: FILE_PASS_SETTINGS,
+        io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::KvCache,
+        description: "Reads, writes and evicts whole objects, like a KV cache of inference servers",
+        passes: &[Pass::Serve],
+        settings: &[G::Engine, G::Workers, G::Files, G::Data, G::IoSize, G::Transfers],
+        io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
 ];
 
 // Rows are indexed by the number of their variant.
@@ -341,7 +362,7 @@ impl Workload {
     /// if it has just one kind of pass.
     pub fn pass_name(self, pass: Pass) -> String {
         match pass {
-            Pass::Mix | Pass::OpMix | Pass::App => self.name().to_owned(),
+            Pass::Mix | Pass::OpMix | Pass::App | Pass::Serve => self.name().to_owned(),
             _ => format!("{} {}", self.name(), pass.name()),
         }
     }

@@ -75,7 +75,12 @@ pub(super) fn shares_a_directory(run: &RunSpec) -> bool {
 }
 
 pub(super) fn has_rate(run: &RunSpec) -> bool {
-    run.load.rate_per_s > 0
+    run.load.rate_per_s > 0 && has_chosen_rate(run)
+}
+
+/// The rate of media follows from its streams and their frame rate.
+pub(super) fn has_chosen_rate(run: &RunSpec) -> bool {
+    has_single_ops(run) && run.workload != Workload::Media
 }
 
 /// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards.
@@ -89,7 +94,7 @@ pub(super) fn speaks_nfs(run: &RunSpec) -> bool {
 }
 
 pub(super) fn is_closed_loop(run: &RunSpec) -> bool {
-    run.load.rate_per_s == 0
+    run.load.rate_per_s == 0 && run.workload != Workload::Media
 }
 
 /// Shares in the plan take precedence over a mix's name.

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use super::Value;
 use crate::runs::checkpoint::CheckpointModel;
+use crate::runs::file_sizes::SizeDistribution;
 use crate::runs::pass::Pass;
 use crate::runs::spec::{Durability, RunSpec};
 use crate::runs::work::{Arrivals, Fill, Sharing};
@@ -107,6 +108,18 @@ macro_rules! open_numbers {
 }
 
 open_numbers! { u32 u64 }
+
+/// A distribution of sizes, as it is written.
+impl Field for SizeDistribution {
+    fn value(&self) -> Value {
+        Value::Text(self.to_string())
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        let Value::Text(text) = value else { return false };
+        text.parse().map(|distribution| *self = distribution).is_ok()
+    }
+}
 
 /// A fixed number of threads, or the limits of a dynamic one.
 impl Field for ServerThreads {

@@ -250,11 +250,21 @@ settings! {
     Pause => time("pause", run!(checkpoint.pause_ms)).family(Family::Load)
         .range(0, 3_600_000, "a trial is a sample, not a soak").only(&[W::Checkpoint, W::ModelLoad]);
     /// Threads that issue ops on each client host, each with its own recorder. Each is a rank of a
-    /// checkpoint.
+    /// checkpoint, a stream of media, or a user of kv_cache.
     Workers => count("workers", run!(workers)).unit("threads")
         .range(1, 1_024, "each worker is a thread")
-        .default_rule("1; checkpoint: the ranks of the scaled model").only(WITH_WORKERS)
+        .default_rule("1; checkpoint: the ranks of the scaled model; kv_cache: 4").only(WITH_WORKERS)
         .always_shown();
+    /// Frames per second of each stream, which is a worker. It takes the place of a rate: frames of
+    /// different streams are asked for in turn, at equal intervals. Only for media.
+    FrameRate => count("frame_rate", run!(media.frame_rate)).family(Family::Load)
+        .unit("frames/s").range(1, 1_000, "cameras record no more").only(&[W::Media])
+        .always_shown();
+    /// Number of frames that a stream buffers: each is asked for this many frame times before it is
+    /// due, and late after that. Only for media.
+    FrameBuffer => count("frame_buffer", run!(media.frame_buffer)).family(Family::Load)
+        .unit("frames").range(1, 10_000, "players start without reading whole films first")
+        .only(&[W::Media]).always_shown();
     /// CPUs used by the workers of an agent, and by the embedded server: the last ones that the
     /// agent may use. With 1, client and server take turns on one CPU, so neither waits until the
     /// other's CPU wakes up, and other programs can use the rest. Not for external tools.
@@ -272,9 +282,11 @@ settings! {
     /// report the slowest, the fastest and the fairness. Only for nfs.
     PerClient => flag("per_client", nfs!(per_client));
     /// Offered load in ops per second over all workers: an open loop, in which response times count
-    /// from the scheduled start of an op. 0 is a closed loop. Not for listing.
+    /// from the scheduled start of an op. 0 is a closed loop. Not for listing, nor for media, which
+    /// has frame_rate.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
-        .range(0, 100_000_000, "scheduled starts are whole nanoseconds").when(has_single_ops);
+        .range(0, 100_000_000, "scheduled starts are whole nanoseconds")
+        .when(has_chosen_rate);
     /// Distribution of the scheduled starts. Only with a rate.
     Arrivals => word("arrivals", run!(load.arrivals), Arrivals::NAMES).family(Family::Load)
         .when(has_rate);
@@ -295,16 +307,29 @@ settings! {
     FilesPerDirectory => count("files_per_directory", run!(op_mix.files_per_directory))
         .family(Family::Names).unit("files")
         .range(1, 1_000_000, "the state of each file is kept in memory").only(&[W::OpMix]);
-    /// Number of data files over all workers. Not for metadata, which has small_files.
+    /// Number of data files over all workers; in kv_cache, of the contexts whose objects are wanted.
+    /// Not for metadata, which has small_files.
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
-        .default_rule("one per worker").only(WITH_FILES).always_shown();
+        .default_rule("one per worker; media: 5 s of frames for each; kv_cache: 32 for each").only(WITH_FILES)
+        .always_shown();
     /// Size of each data file, a multiple of io_size except for checkpoint. Not for metadata, which
     /// has small_file_size.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
-        .default_rule("64MiB; checkpoint: the scaled model divided by the files")
+        .default_rule("64MiB; media: 48MiB; checkpoint: the scaled model divided by the files")
         .only(WITH_FILE_SIZE).always_shown();
+    /// Sizes of the objects of a cache, rounded up to 4 KiB: a size, or a distribution such as
+    /// `uniform 4MiB 64MiB`, `normal 32MiB 8MiB`, `lognormal 16MiB 0.8 max 256MiB` or `list
+    /// 4MiB:60 64MiB:40`. Only for kv_cache.
+    ObjectSize => text("object_size", run!(kv_cache.object_sizes)).family(Family::Data)
+        .default_rule("lognormal 16MiB 0.8 max 256MiB").only(&[W::KvCache]).always_shown();
+    /// Bytes of all objects in the cache, over all workers; each has an equal part for its own. The
+    /// objects that were used least recently are removed when another one needs the room. Only for
+    /// kv_cache.
+    CacheCapacity => size("cache_capacity", run!(kv_cache.capacity_bytes)).family(Family::Data)
+        .range(4 * KIB, 1 << 50, "no cache is larger")
+        .default_rule("half of all objects").only(&[W::KvCache]).always_shown();
     /// Number of files over all workers: those that metadata creates, looks up and removes, or the
     /// initial pool of transactions. Only for metadata and transactions.
     SmallFiles => count("small_files", run!(files)).family(Family::Names).unit("files")
@@ -358,8 +383,8 @@ settings! {
     IoSize => size("io_size", run!(io_size_bytes))
         .range(1, 64 * MIB, "each op in flight holds a buffer of this size")
         .default_rule(
-            "stream, data_ops, model_load: 1MiB; checkpoint: 16MiB; mixed: 4KiB; bonnie, op_mix: \
-             8KiB; at most file_size",
+            "stream, data_ops, model_load, media, kv_cache: 1MiB; checkpoint: 16MiB; mixed: 4KiB; bonnie, \
+             op_mix: 8KiB; at most file_size",
         )
         .only(WITH_IO_SIZE).always_shown();
     /// Give each worker its own files, or let all workers use each file. Only for stream.
@@ -462,14 +487,15 @@ settings! {
     /// op ended. Only for mixed.
     RandomPercent => percent("random_percent", run!(layout.random_percent)).only(&[W::Mixed]);
     /// Skew of random offsets: the exponent of Zipf's law in hundredths (110) or with a point
-    /// (1.1); 0 is uniform. Only for mixed.
+    /// (1.1); 0 is uniform. In kv_cache, it is that of the contexts. Only for mixed and kv_cache.
     Skew => percent("skew", run!(layout.skew_percent)).unit("hundredths")
-        .range(0, 300, "above an exponent of 3, nearly all ops go to one offset").only(&[W::Mixed]);
-    /// Duration of a mix. Only for mixed and op_mix.
+        .range(0, 300, "above an exponent of 3, nearly all ops go to one offset")
+        .default_rule("0; kv_cache: 100").only(&[W::Mixed, W::KvCache]);
+    /// Duration of a mix. Only for mixed, op_mix and kv_cache.
     Duration => time("duration", run!(duration_ms)).family(Family::Load)
         .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day")
-        .default(Number(1_000))
-        .only(&[W::Mixed, W::OpMix]);
+        .default(Number(1_000)).default_rule("1s; kv_cache: 10s")
+        .only(&[W::Mixed, W::OpMix, W::KvCache]);
     /// Time to work before measuring begins. Not for external tools, nor for listing.
     Warmup => time("warmup", run!(load.warmup_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
@@ -521,6 +547,7 @@ settings! {
     Invalidate => flag("invalidate", run!(invalidate)).default(Flag(true))
         .only(&[
             W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps, W::Checkpoint, W::ModelLoad,
+            W::Media, W::KvCache,
         ])
         .when(invalidates_itself)
         .always_shown();

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use model::setting::{Kind, Range as Limits, Setting, Value};
 use model::units::{parse_bit_rate, parse_frequency_khz, parse_size, parse_time_ns};
 
-use model::{NfsSettings, Pass};
+use model::{NfsSettings, Pass, SizeDistribution};
 use workload::opmix::PROFILES;
 
 use crate::syntax::error::Fault;
@@ -31,6 +31,7 @@ pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
         return check(setting, Value::Number(number), text);
     }
     let value = match setting.kind() {
+        Kind::Text if setting == Setting::ObjectSize => return read_sizes(text),
         Kind::Text => return words::read_name(setting, text).map(Value::Text),
         Kind::Words => return words::read(setting, text).map(Value::Words),
         Kind::Passes => return read_passes(text),
@@ -102,6 +103,14 @@ pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fa
         number = next;
     }
     Ok(levels)
+}
+
+/// Parses a distribution of sizes.
+fn read_sizes(text: &str) -> Result<Value, Fault> {
+    match text.parse::<SizeDistribution>() {
+        Ok(distribution) => Ok(Value::Text(distribution.to_string())),
+        Err(error) => Err(Fault::new(error.what).hint(error.hint)),
+    }
 }
 
 /// Parses the limits of a dynamic number: `4..64`.

@@ -319,6 +319,9 @@ fn check_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
     if run.workload == Workload::OpMix {
         return check_mix_on_server(run, written);
     }
+    if run.workload == Workload::KvCache {
+        return check_cache_on_server(run, written);
+    }
     let twins = u64::from(run.passes().iter().any(|pass| pass.fills_twins()));
     let files = u64::from(run.files) * (1 + twins);
     let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
@@ -326,6 +329,16 @@ fn check_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
     let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));
     let settings = [of_size, of_files, Setting::Workers];
     let lower = [of_size, of_files];
+    fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
+}
+
+/// Like [`check_server`] for a cache, whose files are never larger than its capacity.
+fn check_cache_on_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    let capacity = run.kv_cache.capacity_bytes;
+    let needed = capacity + u64::from(run.files) * limits::SERVER_FILE_OVERHEAD;
+    let shown = format!("a cache of {}", show_size(capacity));
+    let settings = [Setting::CacheCapacity, Setting::ObjectSize, Setting::Files];
+    let lower = [Setting::CacheCapacity, Setting::Files];
     fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
 }
 

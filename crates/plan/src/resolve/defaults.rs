@@ -7,6 +7,8 @@
 
 use model::checkpoint::RANKS_PER_HOST_MAX;
 use model::contender::{Fairness, compares_systems};
+use model::kv_cache::CONTEXTS_PER_USER;
+use model::media::{FRAME_BYTES, SECONDS_PER_STREAM};
 use model::setting::{Family, Setting, Value};
 use model::{NfsVersion, Order, Repetition, RunSpec, Target, Workload};
 
@@ -44,6 +46,15 @@ pub(crate) const MIX_RATE: u64 = 100;
 ///
 /// **Source:** `PostMark` 1.51, `show`: 500 files, read and write blocks of 512 bytes.
 pub(crate) const POOL_FILES: u64 = 500;
+
+/// Number of users of a key-value cache.
+const CACHE_USERS: u64 = 4;
+
+/// Exponent of Zipf's law for its contexts, in hundredths.
+const CACHE_SKEW: u64 = 100;
+
+/// How long they use it, in milliseconds.
+const CACHE_MS: u64 = 10_000;
 
 /// Creates a plan without runs and fills in all values that don't depend on them.
 pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
@@ -117,11 +128,18 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::FileSize if run.workload == Workload::Checkpoint => {
             Value::Number(run.checkpoint.shard_bytes(run.files))
         }
+        Setting::FileSize if run.workload == Workload::Media => Value::Number(FRAME_BYTES),
         // Shards are restored by the next agent, which is on another host if all have equally many.
         // A rank serializes its state into one write after the other.
         Setting::Neighbour | Setting::QueueDepth if run.workload == Workload::Checkpoint => {
             Value::Number(1)
         }
+        Setting::Workers if run.workload == Workload::KvCache => Value::Number(CACHE_USERS),
+        Setting::CacheCapacity => Value::Number(cache_capacity(run)),
+        Setting::Skew if run.workload == Workload::KvCache => Value::Number(CACHE_SKEW),
+        Setting::Duration if run.workload == Workload::KvCache => Value::Number(CACHE_MS),
+        // A user waits for its object.
+        Setting::QueueDepth if run.workload == Workload::KvCache => Value::Number(1),
         Setting::Workers => setting.unset(),
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {
@@ -149,14 +167,26 @@ fn ranks(run: &RunSpec) -> Value {
     Value::Number(run.checkpoint.ranks_per_agent(run.agents()).min(RANKS_PER_HOST_MAX))
 }
 
-/// One file per worker, so that they don't wait for each other; bonnie uses one file in all.
+/// One file per worker, so that they don't wait for each other; bonnie uses one file in all, and
+/// a stream has one for each frame.
 fn files(run: &RunSpec) -> u64 {
     match run.target {
         _ if run.workload == Workload::Bonnie => 1,
+        _ if run.workload == Workload::KvCache => u64::from(run.all_workers()) * CONTEXTS_PER_USER,
+        _ if run.workload == Workload::Media => {
+            u64::from(run.all_workers()) * u64::from(run.media.frame_rate) * SECONDS_PER_STREAM
+        }
         // At least one file per directory, so that none is idle.
         Target::Directories { .. } => directories(&run.target).max(run.all_workers().into()),
         _ => run.all_workers().into(),
     }
+}
+
+/// Half of the objects, but at least one for each user, however large it is.
+fn cache_capacity(run: &RunSpec) -> u64 {
+    let objects = u64::from(run.files).saturating_mul(run.kv_cache.mean_bytes(run.files));
+    let largest = run.kv_cache.largest_bytes(run.files);
+    (objects / 2).max(largest.saturating_mul(run.all_workers().into()))
 }
 
 /// Number of directories over which the files of a run are distributed.
@@ -167,6 +197,7 @@ pub(crate) fn directories(target: &Target) -> u64 {
 fn io_size(spec: &RunSpec) -> Value {
     let usual = spec.workload.row().io_size_bytes;
     // A smaller file is transferred in one op. Pools and mixes have files of many sizes.
-    let sized = !matches!(spec.workload, Workload::Transactions | Workload::OpMix);
+    let is_varied = [Workload::Transactions, Workload::OpMix, Workload::KvCache];
+    let sized = !is_varied.contains(&spec.workload);
     Value::Number(if sized { usual.min(spec.file_size_bytes.max(1)) } else { usual })
 }

@@ -8,7 +8,9 @@ use std::collections::HashSet;
 
 use model::checkpoint::SCALE_ONE;
 use model::setting::{Setting, Value};
-use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload};
+use model::{
+    Arrivals, BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload,
+};
 
 use crate::resolve::checks::{self, WrittenSettings};
 use crate::resolve::coverage::select_covering;
@@ -301,6 +303,15 @@ fn settle(run: &mut RunSpec, written_storage: Option<&Storage>) {
     // A small file is written with one op.
     if !Setting::IoSize.applies(run) {
         run.io_size_bytes = run.file_size_bytes.max(1) as u32;
+    }
+    // Streams take turns, each at its own rate.
+    if run.workload == Workload::Media {
+        run.load.rate_per_s = u64::from(run.media.frame_rate) * u64::from(run.all_workers());
+        run.load.arrivals = Arrivals::Constant;
+    }
+    // The files of a cache are what fits into it at a time.
+    if run.workload == Workload::KvCache {
+        run.file_size_bytes = run.kv_cache.capacity_bytes.div_ceil(u64::from(run.files.max(1)));
     }
     // In v2, a WRITE is stable when it is answered.
     if let Target::Nfs(nfs) = &mut run.target

@@ -151,7 +151,14 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     let wanted = scale(run.files.into(), part, all);
     small.files =
         u32::try_from(wanted).unwrap_or(run.files).clamp(files_min, run.files.max(files_min));
-    if !matches!(run.workload, Workload::Metadata | Workload::Transactions | Workload::OpMix) {
+    let of_fixed_size = [
+        Workload::Metadata,
+        Workload::Transactions,
+        Workload::OpMix,
+        Workload::Media,
+        Workload::KvCache,
+    ];
+    if !of_fixed_size.contains(&run.workload) {
         // If there are not fewer files, make them smaller.
         let set_bytes = scale(run.set_bytes(), part, all);
         let block = u64::from(run.io_size_bytes).max(run.layout.block_size_bytes).max(1);

@@ -5,9 +5,11 @@
 //! trials, invalid results, and results that differ in more than one setting are not compared at
 //! all. Caveats that qualify a comparison are named next to it.
 
+mod cache;
 mod caveats;
 mod compare;
 mod findings;
+mod frames;
 mod group;
 mod lead;
 mod qualifiers;
@@ -17,13 +19,14 @@ mod trend;
 
 use crate::factor_effects::FactorEffects;
 use crate::table::Sheet;
+pub(crate) use cache::hit_share;
 pub(crate) use caveats::count_codes;
 use findings::Finding;
 use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct CampaignAnswer {
-    /// Main sentences: the times of checkpoints and loads, the highest rates, the largest
+    /// Main sentences: times of checkpoints and loads, streams in time, the highest rates, the largest
     /// difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
@@ -72,8 +75,10 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    // What users of checkpoints ask for comes before rates.
+    // What users of checkpoints and streams ask for comes before rates.
     let mut lead = ranks::headlines(sheet);
+    lead.extend(frames::headlines(sheet));
+    lead.extend(cache::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {

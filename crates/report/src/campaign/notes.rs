@@ -153,7 +153,7 @@ fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
 const fn by_name(pass: Pass, target: &Target) -> &'static str {
     match (pass, target.nfs().is_some()) {
         (Pass::App, _) => "the command decides what to wait for",
-        (Pass::Create, true) => {
+        (Pass::Create | Pass::Record | Pass::Serve, true) => {
             "FILE_SYNC writes: the server replies once the data is on stable storage"
         }
         (Pass::Create, false) => "not synced: the files were only closed",

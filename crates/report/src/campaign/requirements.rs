@@ -128,6 +128,7 @@ fn check_one(sheet: &Sheet<'_>, requirement: &Requirement) -> Option<Requirement
 fn check_row(sheet: &Sheet<'_>, limit: &Limit, row: &Row<'_>) -> ResultCheck {
     let (outcome, measured, why) = match limit.metric {
         LimitMetric::Errors => check_errors(limit, row),
+        LimitMetric::LateFrames => check_late_frames(limit, row),
         _ => check_interval(limit, row),
     };
     ResultCheck { row: sheet.name(row), outcome, measured, why }
@@ -154,6 +155,27 @@ fn check_errors(limit: &Limit, row: &Row<'_>) -> (RequirementOutcome, String, St
         return (RequirementOutcome::Undecided, String::new(), row.missing());
     }
     (RequirementOutcome::Met, measured, String::new())
+}
+
+/// Counts late frames in the trial that had most of them.
+fn check_late_frames(limit: &Limit, row: &Row<'_>) -> (RequirementOutcome, String, String) {
+    let Some(frames) = row.judged.frames else {
+        return (RequirementOutcome::Undecided, String::new(), row.missing());
+    };
+    let measured = format!("{} late of {}", frames.late_frames, frames.frames);
+    if !limit.relation.is_met(frames.late_frames as f64, limit.value) {
+        return (RequirementOutcome::Missed, measured, String::new());
+    }
+    if row.judged.verdict == Verdict::Invalid {
+        let why = format!("must not be used: {}", row.codes());
+        return (RequirementOutcome::Undecided, measured, why);
+    }
+    match row.marks().iter().find(|mark| FLATTERED.contains(&mark.code)) {
+        Some(mark) => {
+            (RequirementOutcome::Undecided, measured, format!("`{}` can't meet a limit", mark.code))
+        }
+        None => (RequirementOutcome::Met, measured, String::new()),
+    }
 }
 
 fn check_interval(limit: &Limit, row: &Row<'_>) -> (RequirementOutcome, String, String) {
@@ -201,7 +223,7 @@ fn summarize(metric: LimitMetric, row: &Row<'_>) -> Option<Summary> {
                 used.iter().map(|pass| pass.response_time().quantile(quantile) as f64).collect();
             stats::summary(&times)
         }
-        LimitMetric::Errors => None,
+        LimitMetric::Errors | LimitMetric::LateFrames => None,
     }
 }
 
@@ -210,7 +232,7 @@ fn show(metric: LimitMetric, value: f64) -> String {
         LimitMetric::ByteRate => Rate::Bytes(value).to_string(),
         LimitMetric::OpRate => Rate::Ops(value).to_string(),
         LimitMetric::WallTime | LimitMetric::ResponseTime(_) => Nanos(value as u64).to_string(),
-        LimitMetric::Errors => value.to_string(),
+        LimitMetric::Errors | LimitMetric::LateFrames => value.to_string(),
     }
 }
 

@@ -132,6 +132,10 @@ struct Figure<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     listing: Option<&'a model::ListingWork>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    frames: Option<model::FrameDelivery>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    worst_p95: &'a [model::WorkerTime],
+    #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<model::ProgramUse>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kinds: Vec<KindSharePart>,
@@ -362,6 +366,8 @@ impl<'a> Figure<'a> {
                 .map(Times::from_histogram),
             working_set: judged.working_set,
             listing: judged.listing.as_ref(),
+            frames: judged.frames,
+            worst_p95: &judged.worst_p95,
             program: judged.program,
             kinds: judged.kinds.iter().map(KindSharePart::from_share).collect(),
             clients: judged.clients.as_ref().map(ClientsPart::from_fairness),

@@ -43,7 +43,7 @@ pub(super) fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer
 fn name_search(sheet: &Sheet<'_>, searched: &FinishedSearch<'_>) -> String {
     let Some(first) = searched.tried.first() else { return String::new() };
     let settings = first.run.spec.settings();
-    let mut omitted: Vec<&str> = vec!["clients", "client_hosts", "rate"];
+    let mut omitted: Vec<&str> = vec!["clients", "client_hosts", "rate", "workers"];
     for (name, value) in &settings {
         // A setting that a run lacks varies, too.
         if searched.tried.iter().any(|tried| !has_setting(tried, name, value)) {
@@ -168,6 +168,7 @@ fn describe_break(searched: &FinishedSearch<'_>, request: &RampRequest) -> Strin
         Some((load, ServerFailure::Broken)) => {
             let (word, why) = match searched.failure() {
                 Some(trouble) if trouble.hangs => ("hangs", trouble.reason.as_str()),
+                Some(trouble) if trouble.is_late => ("is late", trouble.reason.as_str()),
                 Some(trouble) => ("fails", trouble.reason.as_str()),
                 None => ("fails", "a trial failed"),
             };
@@ -265,6 +266,9 @@ fn outcome_cells(tried: &SearchTrial<'_>) -> [String; 3] {
         TrialOutcome::Broken(trouble) if trouble.hangs => {
             return outcome_without_figures("no reply in time");
         }
+        TrialOutcome::Broken(trouble) if trouble.is_late => {
+            return outcome_without_figures("late frames");
+        }
         TrialOutcome::Broken(_) => return outcome_without_figures("failed"),
         TrialOutcome::Figures(figures) => figures,
     };
@@ -314,10 +318,14 @@ fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
     let mut gave_in_at = None;
     let mut way = None;
     let mut reason = None;
-    let mut hangs = false;
+    let mut broken = "errors";
     if let Some(trouble) = searched.failure() {
         reason = Some(trouble.reason.as_str());
-        hangs = trouble.hangs;
+        broken = match trouble {
+            _ if trouble.hangs => "hangs",
+            _ if trouble.is_late => "late-frames",
+            _ => "errors",
+        };
     }
     if let Some((load, how)) = found.lightest_bad {
         gave_in_at = Some(load);
@@ -325,8 +333,7 @@ fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
             ServerFailure::Degraded { .. } => "throughput-falls",
             ServerFailure::Behind { .. } => "falls-behind",
             ServerFailure::Slow { .. } => "response-time-explodes",
-            ServerFailure::Broken if hangs => "hangs",
-            ServerFailure::Broken => "errors",
+            ServerFailure::Broken => broken,
         });
     }
     let recovery = match found.recovery {

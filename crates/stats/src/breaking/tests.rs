@@ -31,7 +31,11 @@ fn rates(one: f64) -> TrialOutcome {
 }
 
 fn broken() -> TrialOutcome {
-    TrialOutcome::Broken(TrialFailure { hangs: true, reason: "no answer".to_owned() })
+    TrialOutcome::Broken(TrialFailure {
+        hangs: true,
+        is_late: false,
+        reason: "no answer".to_owned(),
+    })
 }
 
 const AT_ONCE: Option<Recovery> = Some(Recovery::Back { from_ms: 0, to_ms: 0 });

@@ -4,7 +4,10 @@
 //! the main result; shares are relative to all of their ops.
 
 use model::units::{Nanos, three_digits};
-use model::{Histogram, ListingWork, Load, OpKind, Pass, PassResult, ProgramUse, WorkingSet};
+use model::{
+    FrameDelivery, Histogram, ListingWork, Load, OpKind, Pass, PassResult, ProgramUse, WorkerTime,
+    WorkingSet,
+};
 
 use super::rates::op_rate;
 use crate::summary::median;
@@ -206,6 +209,27 @@ pub(super) fn listing(used: &[&PassResult]) -> Option<ListingWork> {
         used.iter().filter_map(|result| result.scope.listing.as_ref()).collect();
     listings.sort_by_key(|listing| (listing.round_trips(), listing.reply_bytes));
     listings.get(listings.len() / 2).map(|listing| (*listing).clone())
+}
+
+/// Returns the frames of the trial with the most late ones.
+pub(super) fn frames(used: &[&PassResult]) -> Option<FrameDelivery> {
+    let frames = used.iter().filter_map(|result| result.scope.frames);
+    frames.max_by_key(|frames| (frames.late_frames, frames.worst_lateness_ns))
+}
+
+/// Returns the median over the trials of the slowest worker's time for each kind of op.
+pub(super) fn worst_p95(used: &[&PassResult]) -> Vec<WorkerTime> {
+    let mut times: Vec<WorkerTime> = Vec::new();
+    for kind in OpKind::ALL {
+        let of_kind = |result: &&PassResult| {
+            let worst = result.scope.worst_p95.iter().find(|known| known.kind == *kind)?;
+            Some(worst.time_ns as f64)
+        };
+        let of_trials: Vec<f64> = used.iter().filter_map(of_kind).collect();
+        let time = median(&of_trials);
+        times.extend(time.map(|ns| WorkerTime { kind: *kind, time_ns: ns as u64 }));
+    }
+    times
 }
 
 /// Returns the CPU time per work over all trials, or `None` if nothing was done.

@@ -62,8 +62,7 @@ pub(super) fn op_rate(result: &PassResult) -> Option<f64> {
 /// Returns the ops per second that an open loop completed out of those scheduled, except for ops
 /// that could only start after the end of the window.
 fn achieved_rate(result: &PassResult) -> Option<f64> {
-    let (offered, carried) = result.scope.offered.zip(result.carried_ops())?;
-    per_second(carried, offered.span_ns)
+    per_second(result.carried_ops()?, result.carried_in_ns()?)
 }
 
 /// Returns the mean payload of an op. If none of the ops scheduled in the window was completed, the

@@ -83,6 +83,28 @@ fn offered(ops: u64, scheduled_ops: u64) -> PassResult {
 }
 
 #[test]
+fn rates_files_by_time_they_took() {
+    let mut writes = result(Pass::Write, OpKind::Write, 1_000 * MB);
+    let window_ns = writes.window_ns;
+    let offered = OfferedLoad {
+        rate_per_s: 10_000,
+        scheduled_ops: writes.ops(),
+        span_ns: window_ns / 10,
+        ..OfferedLoad::default()
+    };
+    writes.scope.offered = Some(offered);
+    assert_eq!(op_rate(&writes), Some(writes.ops() as f64 * 1e9 / window_ns as f64));
+    // The last op may take its time,
+    let ahead_ns = 2 * writes.service_time().max();
+    writes.scope.offered = Some(OfferedLoad { span_ns: window_ns - ahead_ns, ..offered });
+    let in_schedule = writes.ops() as f64 * 1e9 / (window_ns - ahead_ns) as f64;
+    assert_eq!(op_rate(&writes), Some(in_schedule));
+    // and ops that are given up are no work of the rest of the window.
+    writes.scope.offered = Some(OfferedLoad { late_ops: 1, ..offered });
+    assert_eq!(op_rate(&writes), Some((writes.ops() - 1) as f64 * 1e10 / window_ns as f64));
+}
+
+#[test]
 fn open_loop_reports_the_achieved_rate() {
     // More or fewer ops were scheduled than requested, and all were completed.
     for scheduled in [950, 1_000, 1_040] {

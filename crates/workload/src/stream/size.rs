@@ -9,7 +9,7 @@ use super::{mixed, sweep};
 use crate::file_set::FileSet;
 use crate::moved_bytes::MovedBytes;
 use crate::opmix::OpMixSet;
-use crate::transactions;
+use crate::{kv_cache, transactions};
 
 /// Amount of work of a pass, as far as it is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,15 +71,16 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
             written: share(mixed::SEEKS_UPDATED_PERCENT).saturating_mul(io_size),
         }),
         Pass::OpMix => Some(OpMixSet::new(spec).mean_bytes(spec, ops)),
+        Pass::Serve => Some(kv_cache::mean_bytes(spec, ops)),
         Pass::Transactions => Some(transactions::mean_bytes(&spec.transactions, ops)),
-        Pass::Create | Pass::ReadFiles => {
+        Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
             let size = match spec.workload {
                 Workload::Transactions => transactions::mean_size(&spec.transactions),
                 _ => spec.file_size_bytes,
             };
             let bytes = size.saturating_mul(ops);
             Some(match pass {
-                Pass::Create => MovedBytes { read: 0, written: bytes },
+                Pass::Create | Pass::Record => MovedBytes { read: 0, written: bytes },
                 _ => MovedBytes { read: bytes, written: 0 },
             })
         }
@@ -101,7 +102,8 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
         Pass::Create | Pass::ReadFiles if spec.workload == Workload::Metadata => {
             Some(ops * spec.file_size_bytes)
         }
-        Pass::Create | Pass::ReadFiles | Pass::OpMix => None,
+        Pass::Record | Pass::Play => Some(ops * spec.file_size_bytes),
+        Pass::Create | Pass::ReadFiles | Pass::OpMix | Pass::Serve => None,
         _ => Some(0),
     }
 }
@@ -110,7 +112,7 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
 fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
     let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
     match pass {
-        Pass::Mix | Pass::Seeks | Pass::OpMix => (u64::MAX, None),
+        Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Serve => (u64::MAX, None),
         Pass::RandomRead | Pass::RandomWrite
             if spec.layout.sharing == model::work::Sharing::Shared =>
         {
@@ -135,7 +137,7 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         // Only the number of all entries is known without going through all of them.
         _ if pass.lists() => (if worker == 0 { listed_entries(spec) } else { 0 }, Some(0)),
-        Pass::Create | Pass::ReadFiles => {
+        Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
             let bytes = match spec.workload {
                 // Sizes depend on the seed, which is not known here.
                 Workload::Transactions => None,

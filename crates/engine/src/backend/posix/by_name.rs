@@ -39,7 +39,7 @@ pub(super) fn read_file(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, 
 
 fn open_named(set: &Files, number: u32, flags: OFlags) -> Result<OwnedFd, OpError> {
     let path = set.path(Sort::File, number);
-    let flags = flags | OFlags::CLOEXEC;
+    let flags = flags | OFlags::CLOEXEC | set.direct_flag();
     let mode = Mode::from_raw_mode(0o644);
     retry(|| rustix::fs::openat(set.root(number), path.as_c_str(), flags, mode))
 }

@@ -49,7 +49,7 @@ impl Uring {
             let path = self.path(slot, Sort::File);
             let directory = Fd(self.set.root(op.file).as_raw_fd());
             let open = opcode::OpenAt::new(directory, path)
-                .flags((flags | OFlags::CLOEXEC).bits().cast_signed())
+                .flags((flags | OFlags::CLOEXEC | self.set.direct_flag()).bits().cast_signed())
                 .mode(Mode::from_raw_mode(0o644).bits());
             return self.push_entry(&open.build(), slot);
         }

@@ -27,6 +27,9 @@ use crate::backend::posix::Posix;
 use crate::backend::posix::listing::Lister;
 use crate::backend::uring::{Uring, calls_instead};
 
+/// Workloads whose files are synced one by one, since they are opened by name.
+const SYNCED_BY_NAME: [Workload; 3] = [Workload::Transactions, Workload::Media, Workload::KvCache];
+
 /// Raises the limit on open files to the maximum for this process, since a pass opens all its
 /// files.
 pub(super) fn raise_descriptors() {
@@ -145,7 +148,7 @@ impl DirectoryAccess {
             direct: spec.direct,
             durable: sync_flags(spec.durability),
             sync_each: spec.durability == Durability::Sync
-                && spec.workload == Workload::Transactions,
+                && SYNCED_BY_NAME.contains(&spec.workload),
             io_size_bytes: largest_op(spec) as usize,
             queue_depth: spec.queue_depth as usize,
         })

@@ -393,6 +393,8 @@ fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
 fn op_bytes(spec: &RunSpec) -> u64 {
     match spec.workload {
         Workload::Transactions => spec.transactions.size_max_bytes.into(),
+        Workload::Media => spec.file_size_bytes,
+        Workload::KvCache => spec.kv_cache.largest_bytes(spec.files),
         _ => largest_op(spec).into(),
     }
 }

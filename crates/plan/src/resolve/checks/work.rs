@@ -30,6 +30,7 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
             check_directories(run, written)
         }
         Workload::Transactions => check_pool(run, written),
+        Workload::KvCache => check_cache(run, written),
         Workload::OpMix => check_offered(run, written),
         Workload::DataOps => check_ranges(run, written),
         Workload::Checkpoint => checkpoint::check(run, written),
@@ -234,6 +235,29 @@ fn check_pool(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanEr
     );
     let settings = [Setting::SizeMin, Setting::SizeMax];
     Err(written.fault(run, &settings, Fault::new(what).hint("file sizes are in between")))
+}
+
+/// Each user's part of a cache must hold the largest object, which is written with one op.
+fn check_cache(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    let largest = run.kv_cache.largest_bytes(run.files);
+    let part = run.kv_cache.capacity_bytes / u64::from(run.all_workers().max(1));
+    let settings = [Setting::CacheCapacity, Setting::ObjectSize, Setting::Workers];
+    let fault = if largest > u64::from(u32::MAX) {
+        let what = format!("objects of up to {} are too large", show_size(largest));
+        Fault::new(what).hint("less than 4 GiB; a distribution may end with `max 2GiB`")
+    } else if largest > part {
+        let what = format!(
+            "an object of {} doesn't fit into the {} of the cache that each of {} users has",
+            show_size(largest),
+            show_size(part),
+            run.all_workers()
+        );
+        let all = largest.saturating_mul(run.all_workers().into());
+        Fault::new(what).hint(format!("a cache_capacity of at least \"{}\"", text::size(all)))
+    } else {
+        return Ok(());
+    };
+    Err(written.fault(run, &settings, fault))
 }
 
 /// Checks an op mix, whose file set follows from its load.

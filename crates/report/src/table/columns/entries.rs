@@ -5,12 +5,13 @@
 //! take more than a line of code.
 
 use model::units::{Nanos, Size, three_digits};
-use model::{Histogram, ListingWork};
+use model::{FrameDelivery, Histogram, ListingWork, OpKind};
 use stats::{HostsCompared, RanksCompared, Summary};
 
-use super::TableKind::{Programs, Ranks, Rates};
+use super::TableKind::{Frames, Programs, Ranks, Rates};
 use super::ValueType::{Count, Number, OneOf, Text};
 use super::{Column, JsonMember, ShownCell, ShownColumn, TableKind, Value, ValueType};
+use crate::campaign::answer::hit_share;
 use crate::document::{CaveatLink, Cell, Line, Role};
 use crate::humanize;
 use crate::table::row::Row;
@@ -295,14 +296,56 @@ pub(crate) const COLUMNS: &[Column] = &[
         Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
     })
     .read("CPU: CPU time of the client per GiB moved; + that of the server, if known."),
+    nested_column("frames", |r| value_of(&r.judged.frames, |it| Value::Count(it.frames))),
+    nested_column("streams", |r| value_of(&r.judged.frames, |it| Value::Count(it.streams.into())))
+        .shown("streams in time", Frames, |r, _| {
+            frames_cell(r, |it| format!("{} of {}", it.good_streams(), it.streams))
+        })
+        .read(
+            "streams in time: those without a late frame; like the next two, in the trial with the \
+             most late frames.",
+        ),
+    nested_column("late_streams", |r| {
+        value_of(&r.judged.frames, |it| Value::Count(it.late_streams.into()))
+    }),
+    nested_column("late_frames", |r| value_of(&r.judged.frames, |it| Value::Count(it.late_frames)))
+        .shown("late frames", Frames, |r, _| {
+            frames_cell(r, |it| format!("{} of {}", it.late_frames, it.frames))
+        })
+        .read("late frames: those not complete at their deadline, and those that failed."),
+    nested_column("worst_lateness_ns", |r| {
+        value_of(&r.judged.frames, |it| Value::Count(it.worst_lateness_ns))
+    })
+    .shown("worst", Frames, |r, _| {
+        frames_cell(r, |it| match it.worst_lateness_ns {
+            0 => dash(),
+            worst_ns => format!("+{}", Nanos(worst_ns)),
+        })
+    })
+    .read("worst: how long after its deadline the latest frame was complete."),
+    nested_column("hit_share", |r| Value::share(hit_share(&r.judged))),
+    nested_column("read_p95_worst_ns", |r| worst_p95(r, OpKind::ReadFile)),
+    nested_column("write_p95_worst_ns", |r| worst_p95(r, OpKind::Create)),
+    people_column("rate", Frames, rate_cell)
+        .role(Role::Rate)
+        .read("rate: bytes of the frames, median of the trials; 1 MB/s is 10^6 bytes per second."),
+    people_column("p99", Frames, |r, _| time_cell(&quantile_value(&r.judged.response_time, 0.99)))
+        .read("p99: time from asking for a frame until it is complete, over all trials."),
+    people_column("CPU", Frames, |r, _| {
+        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
+    })
+    .read("CPU: CPU time of the client per GiB moved; + that of the server, if known."),
     trials_shown(Rates)
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Ranks)
+        .read("n: trials used for the figure, and how many were run if there were more."),
+    trials_shown(Frames)
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Programs)
         .read("n: trials used for the figure, and how many were run if there were more."),
     verdict_shown(Rates),
     verdict_shown(Ranks),
+    verdict_shown(Frames),
     verdict_shown(Programs),
     nested_column("caveats", |r| {
         let codes: Vec<_> = r
@@ -319,6 +362,9 @@ pub(crate) const COLUMNS: &[Column] = &[
     nested_column("caveat_data", |r| Value::text(caveat_data(r))),
     nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Ranks, caveats_cell)
+        .role(Role::Caveats),
+    nested_column("", |_| Value::Unknown)
+        .always_shown("caveats", Frames, caveats_cell)
         .role(Role::Caveats),
     nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Programs, caveats_cell)
@@ -393,6 +439,17 @@ fn rate_cell(row: &Row<'_>, rate: &Summary) -> Cell {
 /// Cell with a figure about ranks; a dash if they are unknown.
 fn ranks_cell(row: &Row<'_>, show: fn(&RanksCompared) -> String) -> Cell {
     Cell::text(row.judged.ranks.as_ref().map_or_else(dash, show))
+}
+
+/// Time of the slowest worker of a cache for a kind of op.
+fn worst_p95(row: &Row<'_>, kind: OpKind) -> Value {
+    let worst = row.judged.worst_p95.iter().find(|known| known.kind == kind);
+    Value::count(worst.map(|worst| worst.time_ns))
+}
+
+/// Cell with a figure about frames; a dash if they are unknown.
+fn frames_cell(row: &Row<'_>, show: fn(&FrameDelivery) -> String) -> Cell {
+    Cell::text(row.judged.frames.as_ref().map_or_else(dash, show))
 }
 
 fn dash() -> String {
