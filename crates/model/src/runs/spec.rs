@@ -13,7 +13,9 @@ use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
 use crate::runs::sampling::Sampling;
-use crate::runs::work::{Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree};
+use crate::runs::work::{
+    Command, DataSettings, Database, Layout, Load, OpMix, Sharing, Transactions, Tree, VmBoot,
+};
 use crate::runs::workload::Workload;
 use crate::systems::lab::{Host, LabSpec};
 use crate::targets::nfs::{NfsSettings, Stable};
@@ -108,6 +110,12 @@ pub struct RunSpec {
     /// Model, scale and pauses of a checkpoint run.
     #[serde(default)]
     pub checkpoint: Checkpoint,
+    /// Transactions and log of a database run.
+    #[serde(default)]
+    pub database: Database,
+    /// What each virtual machine of a boot storm does.
+    #[serde(default)]
+    pub vm_boot: VmBoot,
     /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
@@ -164,6 +172,8 @@ impl RunSpec {
             transactions: Transactions::default(),
             op_mix: OpMix::default(),
             checkpoint: Checkpoint::default(),
+            database: Database::default(),
+            vm_boot: VmBoot::default(),
             command: Command::default(),
             repetition: Repetition::default(),
             sampling: Sampling::default(),

@@ -43,6 +43,10 @@ words! {
         Checkpoint = "checkpoint",
         /// The weights of a model, read as a server does when it starts.
         ModelLoad = "model_load",
+        /// Transactions on the pages of a database and its log.
+        Database = "database",
+        /// Virtual machines that boot from their images at the same time.
+        VmBoot = "vm_boot",
     }
 }
 
@@ -164,6 +168,21 @@ const USUAL: WorkloadRow = WorkloadRow {
 /// large enough for every file system to work at its best.
 const CHECKPOINT_IO_SIZE: u64 = 16 << 20;
 
+/// I/O size of a database: a page.
+///
+/// **Source:** PostgreSQL, documentation of `block_size` and `wal_block_size`: 8192 bytes.
+const DATABASE_IO_SIZE: u64 = 8 << 10;
+
+/// I/O size of a booting virtual machine.
+///
+/// **Source:** ThinScale, "`ThinIO` facts and figures, part 2": a boot of Windows 7 made 70,000
+/// requests for about 560 MB.
+const BOOT_IO_SIZE: u64 = 8 << 10;
+
+/// Groups that apply to mixes of reads and writes of blocks.
+const MIX_SETTINGS: &[G] =
+    &[G::Engine, G::Workers, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers];
+
 /// Groups that apply to workloads of passes over the blocks of large files.
 const FILE_PASS_SETTINGS: &[G] =
     &[G::Engine, G::Workers, G::Passes, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers];
@@ -182,7 +201,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         workload: Workload::Mixed,
         description: "Reads and writes blocks of large files, in a mix",
         passes: &[Pass::Mix],
-        settings: &[G::Engine, G::Workers, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers],
+        settings: MIX_SETTINGS,
         shares_files: true,
         ..USUAL
     },
@@ -325,6 +344,23 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         io_size_bytes: STREAM_IO_SIZE,
         ..USUAL
     },
+    WorkloadRow {
+        workload: Workload::Database,
+        description: "Reads and writes pages of a database and commits them in its log",
+        passes: &[Pass::Oltp],
+        settings: MIX_SETTINGS,
+        io_size_bytes: DATABASE_IO_SIZE,
+        shares_files: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::VmBoot,
+        description: "Boots virtual machines from their images at the same time",
+        passes: &[Pass::Boot],
+        settings: MIX_SETTINGS,
+        io_size_bytes: BOOT_IO_SIZE,
+        ..USUAL
+    },
 ];
 
 // Rows are indexed by the number of their variant.
@@ -341,7 +377,7 @@ impl Workload {
     /// if it has just one kind of pass.
     pub fn pass_name(self, pass: Pass) -> String {
         match pass {
-            Pass::Mix | Pass::OpMix | Pass::App => self.name().to_owned(),
+            Pass::Mix | Pass::OpMix | Pass::App | Pass::Oltp | Pass::Boot => self.name().to_owned(),
             _ => format!("{} {}", self.name(), pass.name()),
         }
     }

@@ -6,6 +6,7 @@
 //! all. Caveats that qualify a comparison are named next to it.
 
 mod caveats;
+mod commits;
 mod compare;
 mod findings;
 mod group;
@@ -23,7 +24,7 @@ use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct CampaignAnswer {
-    /// Main sentences: the times of checkpoints and loads, the highest rates, the largest
+    /// Main sentences: the times of checkpoints and loads, commits, the highest rates, the largest
     /// difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
@@ -72,8 +73,9 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    // What users of checkpoints ask for comes before rates.
+    // What users of checkpoints and databases ask for comes before rates.
     let mut lead = ranks::headlines(sheet);
+    lead.extend(commits::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {

@@ -146,6 +146,7 @@ impl DirectoryAccess {
             durable: sync_flags(spec.durability),
             sync_each: spec.durability == Durability::Sync
                 && spec.workload == Workload::Transactions,
+            syncs_log: spec.durability == Durability::Sync,
             io_size_bytes: largest_op(spec) as usize,
             queue_depth: spec.queue_depth as usize,
         })
