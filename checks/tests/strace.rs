@@ -27,7 +27,7 @@ const IO_BYTES: u64 = 64 << 10;
 const STDIO_BYTES: u64 = 4096;
 
 /// Workloads to run, each with its arguments.
-const CASES: [(&str, &[&str]); 6] = [
+const CASES: [(&str, &[&str]); 7] = [
     ("stream", &["--files", "2", "--workers", "2", "--file-size", "1MiB"]),
     ("mixed", &["--files", "2", "--workers", "2", "--file-size", "4MiB", "--duration", "300ms"]),
     (
@@ -42,6 +42,7 @@ const CASES: [(&str, &[&str]); 6] = [
     ("bonnie", &["--files", "1", "--workers", "1", "--file-size", "1MiB"]),
     ("transactions", &["--small-files", "50", "--transactions", "200"]),
     ("op_mix", &["--workers", "2", "--rate", "500", "--set-per-rate", "16KiB"]),
+    ("database", &["--workers", "2", "--file-size", "4MiB", "--duration", "200ms"]),
 ];
 
 /// A mix of all kinds of ops; the braces are replaced by the target.
@@ -119,6 +120,7 @@ checks! {
     bonnie_is_what_strace_saw: 120 s, compare("bonnie");
     transactions_are_what_strace_saw: 120 s, compare("transactions");
     matches_strace_of_op_mix: 120 s, compare("op_mix");
+    commits_are_what_strace_saw: 120 s, compare("database");
     matches_strace_of_all_kinds: 120 s, compare_all_kinds();
     documents_every_created_path: 120 s, made_paths_are_known();
     names_tracer_of_workers: 60 s, names_tracer();
@@ -295,6 +297,7 @@ fn expected(report: &Report) -> Result<Counts> {
             "readdirplus" => &[(OPEN_DIRECTORY, done, 0), (LISTED_PLUS, done, 0)],
             "fsstat" | "fsinfo" | "pathconf" => &[("fstatfs", done, 0)],
             "commit" => &[("fdatasync", done, 0)],
+            "log_append" => &[("pwrite64", done, bytes), ("fdatasync", done, 0)],
             other => anyhow::bail!("the calls of {other} are not in this table"),
         };
         for (name, calls, bytes) in pieces {

@@ -43,7 +43,9 @@ pub use mount::{IN_FLIGHT_MAX, about_mount, mount_traffic};
 pub(crate) use ranges::ends_found;
 pub use ranges::{about_holes, is_unsupported};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
-pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
+pub use storage::{
+    RESIDENT_SHARE_MAX, RunCounts, about_cache, about_commits, about_direct, about_run,
+};
 pub(crate) use surroundings::{about_neighbors, about_tracers};
 pub use timeline::{Calendar, about_calendar};
 pub use transport::about_transport;
@@ -336,7 +338,7 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
         return Some(CaveatCode::NotDurable.because("files were closed but not synced"));
     }
     let writes = match pass {
-        Pass::Mix => spec.read_percent < 100,
+        Pass::Mix | Pass::Boot => spec.read_percent < 100,
         Pass::Record | Pass::Serve => true,
         _ if pass.opens() == Opens::Nothing => false,
         _ => pass.kinds().iter().any(|kind| kind.writes_data() || kind.changes_range()),

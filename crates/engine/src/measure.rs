@@ -104,7 +104,7 @@ pub fn measure(
                     Ok(opened.with_journal(target, spec, worker, counts))
                 });
                 // If the receiver is gone, the gate was closed, too.
-                let times = opened.as_ref().ok().map(|ready| ready.recorder.live_times());
+                let times = opened.as_ref().ok().map(|ready| ready.recorder.live_times(pass));
                 let _ = ready.send(times);
                 drop(ready);
                 // Wait even after a failure, so that all workers report after the start has been
@@ -240,7 +240,7 @@ impl Ready {
         }
         let mut admission = Admission::new(spec, &stream, opened.queue_depth);
         if let Some(rewrites) = target.rewrites()
-            && pass == Pass::Mix
+            && pass.is_mix()
         {
             admission = Some(Admission::with_rewrites(admission, Arc::clone(rewrites)));
         }

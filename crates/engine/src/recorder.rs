@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use model::{Completion, Histogram, KindResult, Op, OpError, OpKind, Outcome, WarmedUp};
+use model::{Completion, Histogram, KindResult, Op, OpError, OpKind, Outcome, Pass, WarmedUp};
 
 use crate::limits::ERROR_KINDS_MAX;
 use crate::live_times::LiveTimes;
@@ -172,12 +172,14 @@ impl Recorder {
     }
 
     /// Returns the counts of times that the watcher reads: response times if ops are scheduled in
-    /// advance, and service times otherwise. Syncs don't count.
-    pub(crate) fn live_times(&self) -> Vec<Arc<LiveTimes>> {
+    /// advance, and service times otherwise. Only kinds whose times are those of the pass count,
+    /// and syncs don't.
+    pub(crate) fn live_times(&self, pass: Pass) -> Vec<Arc<LiveTimes>> {
         let mut live = Vec::new();
         for (kind, recorded) in OpKind::ALL.iter().zip(&self.kinds) {
             if let Some(recorded) = recorded
                 && *kind != OpKind::Sync
+                && pass.timed_kind().is_none_or(|only| only == *kind)
             {
                 let times = recorded.response_time.as_ref().unwrap_or(&recorded.service_time);
                 live.push(Arc::clone(&times.counts));

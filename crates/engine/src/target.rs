@@ -172,6 +172,7 @@ fn largest_op(spec: &RunSpec) -> u32 {
         Workload::Metadata | Workload::Listing => {
             u32::try_from(spec.file_size_bytes).unwrap_or(PREPARE_IO)
         }
+        Workload::Database => spec.io_size_bytes.max(spec.database.commit_bytes),
         _ => spec.io_size_bytes,
     }
 }
@@ -185,7 +186,11 @@ fn sparse_layout(spec: &RunSpec) -> SparseLayout {
 /// Returns which files a worker has open in a pass: the number of the first one, and the distance
 /// between them.
 fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
-    let anywhere = matches!(pass, Pass::Mix | Pass::Seeks | Pass::OpMix);
+    let anywhere = match pass {
+        Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Oltp => true,
+        Pass::Boot => spec.vm_boot.base_image,
+        _ => false,
+    };
     if anywhere || spec.layout.sharing == Sharing::Shared {
         return (0, 1);
     }

@@ -55,10 +55,12 @@ impl WorkingSetTracker {
         {
             return None;
         }
-        let revisits = matches!(
-            pass,
-            Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename | Pass::Serve
-        ) || spec.layout.sharing == Sharing::Shared;
+        let revisits = pass.is_mix()
+            || matches!(
+                pass,
+                Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename | Pass::Serve
+            )
+            || spec.layout.sharing == Sharing::Shared;
         let bits = if revisits { Some(Bits::new(spec, seed)) } else { None };
         Some(Self { bits, files: 0, bytes: 0 })
     }

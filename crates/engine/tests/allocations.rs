@@ -287,6 +287,10 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     rewrites.file_size_bytes = 40 << 10;
     rewrites.load.ops_max = 2_000;
     rewrites.duration_ms = 0;
+    let mut database = RunSpec { workload: Workload::Database, ..rewrites.clone() };
+    database.database.commit_bytes = 12_288;
+    let mut boot = RunSpec { workload: Workload::VmBoot, ..rewrites.clone() };
+    boot.vm_boot = model::VmBoot { bytes: 1 << 20, base_image: true };
     let mut ranges = small(Workload::DataOps);
     ranges.io_size_bytes = 8192;
     // Few file systems share blocks.
@@ -298,7 +302,7 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     listing.file_size_bytes = 1;
     listing.files = 1_000;
     listing.passes = Workload::Listing.passes().to_vec();
-    let mut all = vec![names, sweeps, pool, mix, rewrites, listing];
+    let mut all = vec![names, sweeps, pool, mix, rewrites, database, boot, listing];
     if !ranges.speaks_nfs() || ranges.nfs().version == NfsVersion::V4_2 {
         all.push(ranges);
     }

@@ -187,3 +187,25 @@ fn names_errors_like_rfc() {
         assert_eq!(name.split_once('_').map(|(_, name)| name), Some(of_rfc), "{number}");
     }
 }
+
+#[test]
+fn appends_to_log_durably() {
+    for version in VERSIONS {
+        let appended = |claimed, durability| {
+            let server = without_commit(claimed);
+            let (target, spec) = run_on(&server, version, durability);
+            target.prepare(&spec, Pass::Write).unwrap();
+            let mut backend = target.open(&spec, Pass::Write, 0).unwrap().backend;
+            let appended = outcome(backend.as_mut(), OpKind::LogAppend, IO_BYTES);
+            assert_eq!(backend.tally().calls.unwrap().get(OperationKind::Commit), 0);
+            appended
+        };
+        let is_done = Outcome::Done(IO_BYTES);
+        assert_eq!(appended(None, Durability::Sync), is_done, "{version}");
+        // A server that promises less than was requested, and a commit that requests nothing.
+        let claimed = Some(StableHow::Unstable);
+        let failed = Outcome::Failed(OpError::LESS_STABLE);
+        assert_eq!(appended(claimed, Durability::Sync), failed, "{version}");
+        assert_eq!(appended(claimed, Durability::None), is_done, "{version}");
+    }
+}

@@ -61,7 +61,8 @@ pub use runs::sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use runs::spec::{Durability, RunSpec};
 pub use runs::work;
 pub use runs::work::{
-    Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,
+    Arrivals, Command, DataSettings, Database, Fill, Layout, Load, OpMix, Sharing, Transactions,
+    Tree, VmBoot,
 };
 pub use runs::workload::{Executor, Workload};
 pub use systems::action::{

@@ -402,7 +402,7 @@ fn figure_table(
     }
     let caption = match kind {
         TableKind::Rates => "All runs and passes, with caveats next to each figure.",
-        TableKind::Ranks => "All checkpoints and loads, with caveats next to each figure.",
+        TableKind::Ranks => "All times of slowest ranks, with caveats next to each figure.",
         TableKind::Frames => "All streams, with caveats next to each figure.",
         TableKind::Programs => "All commands, with caveats next to each figure.",
     };

@@ -537,3 +537,23 @@ fn counts_streams_without_late_frames() {
         serde_json::from_str(&render(&streams(17), Format::Json)).unwrap();
     assert_eq!(json["figures"][0]["frames"]["late_frames"], 17);
 }
+
+#[test]
+fn states_commits_before_rates() {
+    let database = |group_commit, durability| {
+        let spec = spec("dir", BackendKind::Posix, Workload::Database);
+        let mut spec = RunBuilder::from(spec).durability(durability).build();
+        spec.database.group_commit = group_commit;
+        (spec, 10, 3)
+    };
+    let one = made(vec![database(1, Durability::Sync)]);
+    let both = made(vec![database(1, Durability::Sync), database(8, Durability::None)]);
+    let commits = |campaign: &Campaign| {
+        let mut lines = lead(campaign);
+        lines.retain(|line| line.contains("commits/s"));
+        lines.join("\n")
+    };
+    insta::assert_snapshot!(commits(&one), @"");
+    insta::assert_snapshot!(commits(&both), @"");
+    assert_eq!(commits(&checkpoints(1)), "");
+}

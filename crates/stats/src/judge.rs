@@ -30,8 +30,9 @@ mod rates;
 pub use parts::CpuUnit;
 pub use parts::{Cpu, KindShare, WireUse};
 use rates::{
-    RateOf, byte_rate, common_byte_rate, common_op_rate, common_share, comparable_rate,
-    first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu, slowest_rank_seconds,
+    RateOf, append_rate, byte_rate, common_byte_rate, common_op_rate, common_share,
+    comparable_rate, first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,
+    slowest_rank_seconds,
 };
 
 /// Judgment of one pass over all trials of a run.
@@ -95,6 +96,9 @@ pub struct Judged {
     pub clients: Option<Fairness>,
     /// Comparison of the client hosts, if there were several.
     pub hosts: Option<HostsCompared>,
+    /// Transactions committed per second, if the pass commits any. Response and service times are
+    /// then those of the commits.
+    pub commits_per_s: Option<Summary>,
     /// Comparison of the ranks, if the pass is done when the slowest of them is.
     pub ranks: Option<RanksCompared>,
     /// Caveats, worst first, with each code only once.
@@ -287,6 +291,9 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         kinds: parts::kind_shares(&used),
         clients: Fairness::from_passes(&used),
         hosts: HostsCompared::from_passes(&used),
+        commits_per_s: sorted
+            .summarize(append_rate)
+            .map(|appends| appends.scaled(run.spec.database.group_commit.into())),
         ranks: RanksCompared::from_passes(run, &used, sorted.summarize(slowest_rank_seconds)),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
@@ -531,7 +538,8 @@ fn verdict_of(sorted: &TrialGroups<'_>, judged: &Judged) -> Verdict {
 /// Returns true if a pass transfers data, whatever its main result is.
 const fn moves_data(pass: Pass) -> bool {
     pass.is_byte_rate()
-        || matches!(pass, Pass::Mix | Pass::Seeks | Pass::ReadFiles | Pass::Transactions)
+        || pass.is_mix()
+        || matches!(pass, Pass::Seeks | Pass::ReadFiles | Pass::Transactions)
 }
 
 #[cfg(test)]

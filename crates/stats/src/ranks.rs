@@ -20,6 +20,8 @@ const CHANCE_MAX: f64 = 0.05;
 /// The ranks of a pass, over all trials that count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RanksCompared {
+    /// What they are called: [`Pass::rank_noun`].
+    pub noun: &'static str,
     /// Number of ranks.
     pub count: u32,
     /// Time until the slowest rank was done, in seconds.
@@ -76,6 +78,7 @@ impl RanksCompared {
             passes[0].hosts.iter().map(|host| (host.host.as_str(), host.workers)).collect();
         let is_save = passes[0].pass == Pass::Save;
         Some(Self {
+            noun: passes[0].pass.rank_noun(),
             count: count as u32,
             seconds,
             slowest_ratio: median(&slowest)?,
@@ -92,9 +95,10 @@ impl RanksCompared {
     pub(crate) fn describe_straggler(&self) -> Option<String> {
         let RankStraggler { rank, host, ratio, slow_trials } = self.straggler.as_ref()?;
         let place = host.as_ref().map(|host| format!(" on host {host}")).unwrap_or_default();
+        let noun = self.noun;
         Some(format!(
-            "rank {rank}{place} took {} times as long as the median of {} ranks, and was slow in \
-             {slow_trials} of {} trials",
+            "{noun} {rank}{place} took {} times as long as the median of {} {noun}s, and was slow \
+             in {slow_trials} of {} trials",
             three_digits(*ratio),
             self.count,
             self.trials,

@@ -53,6 +53,21 @@ impl Summary {
         }
     }
 
+    /// Returns the summary of the same values times a positive factor.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        Self {
+            n: self.n,
+            median: self.median * factor,
+            mean: self.mean * factor,
+            trimmed_mean: self.trimmed_mean.map(|mean| mean * factor),
+            standard_deviation: self.standard_deviation * factor,
+            min: self.min * factor,
+            max: self.max * factor,
+            interval: (self.interval.0 * factor, self.interval.1 * factor),
+        }
+    }
+
     /// Returns true if the intervals overlap, so the medians cannot be distinguished.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.interval.0 <= other.interval.1 && other.interval.0 <= self.interval.1

@@ -179,7 +179,7 @@ impl Pattern {
     #[must_use]
     pub fn in_pass(&self, spec: &RunSpec, pass: Pass) -> Self {
         let mut content = self.clone();
-        if pass != Pass::Mix {
+        if !pass.is_mix() {
             content.rewrites = None;
         }
         if let Some(stamps) = &mut content.stamps {

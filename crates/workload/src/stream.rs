@@ -34,7 +34,7 @@ const ARRIVALS: u64 = 0x6172_7269;
 
 /// Ops of one worker.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent facts")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct OpStream {
     family: Family,
     arrivals: Option<Box<Arrivals>>,
@@ -56,6 +56,8 @@ pub struct OpStream {
     /// Syncs at the end: the number of files, and the next one.
     syncs: u32,
     synced: u32,
+    /// The only sync is that of the worker's own file.
+    syncs_own: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -85,9 +87,11 @@ impl OpStream {
         // If any worker may have written to any file, files are synced at the end of the pass. A
         // sweep over private files syncs each file once it is written.
         let syncs_all = match pass {
-            Pass::Mix => spec.read_percent < 100,
+            Pass::Mix | Pass::Oltp => spec.read_percent < 100,
+            Pass::Boot => false,
             _ => shared && pass.kinds().contains(&OpKind::Sync),
         };
+        let syncs_own = pass == Pass::Boot && spec.read_percent < 100;
         let (ops_left, bytes_left) = size::worker_bounds(spec, pass, worker);
         let ops_left = if bytes_left == 0 { 0 } else { ops_left };
         Self {
@@ -107,8 +111,13 @@ impl OpStream {
                 pass,
                 Pass::Rename | Pass::RenameDirs | Pass::Transactions | Pass::Serve
             ),
-            syncs: if syncs_all && spec.durability == Durability::Sync { spec.files } else { 0 },
+            syncs: match spec.durability {
+                Durability::Sync if syncs_all => spec.files,
+                Durability::Sync => u32::from(syncs_own),
+                _ => 0,
+            },
             synced: 0,
+            syncs_own,
         }
     }
 
@@ -263,7 +272,8 @@ impl OpStream {
         if self.synced >= self.syncs {
             return None;
         }
-        let file = (self.worker + self.synced) % self.syncs;
+        let file =
+            if self.syncs_own { self.worker } else { (self.worker + self.synced) % self.syncs };
         self.synced += 1;
         Some(Op::new(OpKind::Sync, file, 0, 0))
     }
@@ -273,7 +283,8 @@ impl Family {
     fn new(spec: &RunSpec, pass: Pass, worker: u32, seed: u64) -> Self {
         let kind = pass.kinds()[0];
         match pass {
-            Pass::Mix | Pass::Seeks => Self::Mixed(Mixed::new(spec, pass, worker, seed)),
+            Pass::Seeks => Self::Mixed(Mixed::new(spec, pass, worker, seed)),
+            _ if pass.is_mix() => Self::Mixed(Mixed::new(spec, pass, worker, seed)),
             Pass::RandomRead | Pass::RandomWrite if spec.layout.sharing == Sharing::Shared => {
                 Self::Scatter(Scatter::new(spec, pass, kind, worker, seed))
             }

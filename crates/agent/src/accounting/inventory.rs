@@ -43,7 +43,13 @@ pub(super) fn cross_checks(
                 cross_checks.push(cross_check(set_bytes, inventory.bytes, BYTES));
             }
         }
-        Pass::Rewrite | Pass::RandomWrite | Pass::Update | Pass::Seeks | Pass::Mix => {
+        Pass::Rewrite
+        | Pass::RandomWrite
+        | Pass::Update
+        | Pass::Seeks
+        | Pass::Mix
+        | Pass::Oltp
+        | Pass::Boot => {
             cross_checks.push(cross_check(files, inventory.files, FILES));
             cross_checks.push(cross_check(set_bytes, inventory.bytes, BYTES));
         }

@@ -120,6 +120,11 @@ fn requested_shares(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
     let mut shares = Vec::new();
     match pass {
         Pass::Mix => shares.push((OpKind::Read, spec.read_percent.into())),
+        Pass::Oltp => {
+            let pages = spec.database.ops_per_append() as f64;
+            let of_pages = pages / (pages + 1.0);
+            shares.push((OpKind::Read, f64::from(spec.read_percent) * of_pages));
+        }
         Pass::OpMix => {
             for (kind, share) in call_shares(&spec.op_mix) {
                 shares.push((kind, f64::from(share) / 100.0));

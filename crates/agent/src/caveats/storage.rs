@@ -7,7 +7,10 @@ use engine::RunReads;
 use engine::residency::Residency;
 use lab::mounts::Mount;
 use model::units::{Size, three_digits};
-use model::{Caveat, CaveatCode, Evidence, Fill, Pass, PassResult, RunSpec, Telemetry, Workload};
+use model::{
+    Caveat, CaveatCode, Durability, Evidence, FileSystem, Fill, LabSpec, OpKind, Pass, PassResult,
+    RunSpec, Telemetry, Workload,
+};
 
 use super::mount::MountCounters;
 use super::{STORAGE_SHARE_MIN, evidence_below, read_bytes};
@@ -23,6 +26,34 @@ pub const RESIDENT_SHARE_MAX: f64 = 0.05;
 /// **Source:** fs/btrfs/compression.h of Linux: 128 KiB at once, of which at least a block of 4 KiB
 /// remains.
 const COMPRESSED_SHARE_MIN: f64 = 4.0 / 128.0;
+
+/// Raises a caveat if commits were acknowledged without reaching storage, although they asked for
+/// it. Only what is known about the target counts: disks and servers may acknowledge too early.
+///
+/// **Source:** tmpfs(5); exports(5), `async`.
+pub fn about_commits(spec: &RunSpec, pass: Pass, mount: Option<&Mount>) -> Option<Caveat> {
+    let is_requested = !matches!(spec.durability, Durability::None | Durability::Close);
+    if !pass.kinds().contains(&OpKind::LogAppend) || !is_requested {
+        return None;
+    }
+    let file_system = mount.map(|mount| mount.file_system.as_str());
+    let in_memory = file_system.filter(|name| matches!(*name, "tmpfs" | "ramfs"));
+    let is_async = |lab: &LabSpec| {
+        lab.is_served() && lab.serving.export_options.iter().any(|option| option == "async")
+    };
+    let evidence = if let Some(file_system) = in_memory {
+        format!("{file_system} keeps the log in memory, so a commit waits for nothing")
+    } else if spec.target.nfs().is_some_and(|nfs| nfs.embedded) {
+        "the in-memory server keeps the log in memory, so a commit waits for nothing".to_owned()
+    } else if spec.lab.as_deref().is_some_and(is_async) {
+        "the export is async: the server acknowledges a commit before it is on storage".to_owned()
+    } else if spec.lab.as_deref().is_some_and(|lab| lab.storage.file_system == FileSystem::Tmpfs) {
+        "the server's file system is tmpfs, which keeps the log in memory".to_owned()
+    } else {
+        return None;
+    };
+    Some(CaveatCode::NotDurable.because(evidence))
+}
 
 /// Raises a caveat if the page cache served the data instead of storage.
 pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -> Option<Caveat> {

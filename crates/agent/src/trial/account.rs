@@ -168,6 +168,7 @@ impl Trial<'_> {
             caveats.extend(caveats::about_load(spec, result));
         }
         caveats.extend(caveats::about_cache(spec, result, mount));
+        caveats.extend(caveats::about_commits(spec, result.pass, mount));
         let localio = spec.lab.as_ref().and_then(|lab| lab.mounting.localio);
         caveats.extend(caveats::about_mount(result, mount, localio));
         caveats.extend(caveats::about_delegations(spec, result, mount));

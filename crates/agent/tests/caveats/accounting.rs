@@ -74,8 +74,21 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
     listing.passes = Workload::Listing.passes().to_vec();
     listing.tree.depth = 1;
     listing.tree.branching = 5;
+    // Appends that are smaller and larger than a page.
+    let mut database = RunSpec { workload: Workload::Database, files: 4, ..small.clone() };
+    database.database = model::Database { transaction_ops: 4, commit_bytes: 700, group_commit: 2 };
+    let mut log = database.clone();
+    log.database = model::Database { transaction_ops: 0, commit_bytes: 20_000, group_commit: 1 };
+    let mut boot = RunSpec { workload: Workload::VmBoot, ..small.clone() };
+    boot.vm_boot.bytes = 500_000;
+    let mut base = boot.clone();
+    base.vm_boot.base_image = true;
     vec![
         ranges,
+        database,
+        log,
+        boot,
+        base,
         RunSpec { passes: sweeps.to_vec(), ..small.clone() },
         RunSpec { workload: Workload::Mixed, files: 2, ..small.clone() },
         RunSpec { workload: Workload::Bonnie, ..small },

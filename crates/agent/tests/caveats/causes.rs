@@ -278,6 +278,31 @@ fn the_data_was_not_waited_for() {
 }
 
 #[test]
+fn commits_in_memory_are_not_durable() {
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let storage = on_storage();
+    for (directory, durability, caveated) in [
+        (&memory, Durability::Sync, true),
+        (&storage, Durability::Sync, false),
+        (&storage, Durability::None, true),
+    ] {
+        let mut spec = RunSpec {
+            workload: Workload::Database,
+            durability,
+            files: 2,
+            duration_ms: 30,
+            ..stream(directory.path())
+        };
+        let found = DrivenAgent::new().first_pass(&spec);
+        assert_eq!(found.contains(&CaveatCode::NotDurable), caveated, "{durability}");
+        // Without a commit, nothing claims to be safe.
+        spec.workload = Workload::Mixed;
+        let found = DrivenAgent::new().first_pass(&spec);
+        assert_eq!(found.contains(&CaveatCode::NotDurable), durability == Durability::None);
+    }
+}
+
+#[test]
 fn limits_depth_to_granted_slots() {
     // One slot is that of the mount, and four are for the ops.
     let planned = FaultPlan { session_slots_max: Some(5), ..FaultPlan::default() };

@@ -43,7 +43,7 @@ const COMMON: [(&str, &str); 23] = [
     ("files", "Total number of data files [default: one per worker]"),
     ("workers", "Threads that issue ops on each client host [default: 1]"),
     ("direct", "Bypass the page cache with O_DIRECT"),
-    ("duration", "Duration of a pass of mixed and op_mix [default: 1s]"),
+    ("duration", "Duration of a pass of mixed, op_mix and database [default: 1s]"),
     ("rate", "Offered load in op/s (open loop) [default: 0, closed loop]"),
     ("durability", "Durability of writes: none, close, sync, dsync or osync [default: sync]"),
     ("nfsvers", "NFS version: 2, 3, 4.0, 4.1 or 4.2 [default: 3]"),

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 26] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -36,10 +36,12 @@ impl Preset {
         preset!("seed-003"),
         preset!("seed-004"),
         preset!("app"),
+        preset!("backup"),
         preset!("bonnie"),
         preset!("checkpoint"),
         preset!("contenders"),
         preset!("copies"),
+        preset!("database"),
         preset!("iozone"),
         preset!("kernel-features"),
         preset!("kv-cache"),
@@ -49,7 +51,10 @@ impl Preset {
         preset!("model-load"),
         preset!("nfsd-io"),
         preset!("op-mix"),
+        preset!("read-write-steps"),
         preset!("transactions"),
+        preset!("vm-boot"),
+        preset!("vm-images"),
     ];
 
     /// Finds a preset by its name or by its path in this repository. An existing file or directory

@@ -88,6 +88,65 @@ fn the_plan_of_caches_runs() {
     assert_eq!(shortened("kv-cache", &tiny), 1);
 }
 
+#[test]
+fn the_plans_of_databases_and_machines_run() {
+    let short = ["--duration", "20ms", "--file-size", "1MiB"];
+    assert_eq!(shortened("database", &short), 2 * 2 + 1);
+    assert_eq!(shortened("vm-images", &short), 1 + 2);
+    assert_eq!(shortened("read-write-steps", &short), 5);
+    assert_eq!(shortened("backup", &["--file-size", "1MiB"]), 2);
+    let machines = ["--file-size", "1MiB", "--boot-size", "128KiB"];
+    assert_eq!(shortened("vm-boot", &machines), 2);
+}
+
+/// Runs a workload on a directory and on the in-memory server, with verified reads, and returns the
+/// passes of both after checking that everything is accounted for.
+fn accounted(flags: &[&str]) -> Vec<Value> {
+    let cli = Cli::new();
+    let common = ["--trials", "1", "--verify", "true", "--quiet", "--format", "json"];
+    let mut passes = Vec::new();
+    for target in ["target", "embedded"] {
+        let end = cli.run(&[&["run", target], flags, &common].concat());
+        let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+        assert_ne!(json["figures"][0]["verdict"], "invalid", "{end:?}");
+        let pass = &json["runs"][0]["trials"][0]["passes"][0];
+        for check in pass["cross_checks"].as_array().unwrap() {
+            assert_eq!(check["expected"], check["found"], "{check}");
+        }
+        passes.push(pass.clone());
+    }
+    passes
+}
+
+#[test]
+fn commits_are_accounted_for() {
+    let small = ["--workload", "database", "--file-size", "256KiB", "--ops", "1100"];
+    let flags = ["--commit-size", "512", "--workers", "2", "--duration", "10s"];
+    for pass in accounted(&[&small[..], &flags].concat()) {
+        let done = |kind: &str| {
+            let kinds = pass["kinds"].as_array().unwrap().iter();
+            let found = kinds.filter(|one| one["kind"] == kind).collect::<Vec<_>>();
+            (found[0]["done"].as_u64().unwrap(), found[0]["bytes"].as_u64().unwrap())
+        };
+        // Ten pages, then a commit.
+        assert_eq!(done("log_append"), (100, 51_200));
+        let pages = done("read").0 + done("write").0;
+        assert_eq!((pages, done("read").1 + done("write").1), (1_000, 8_192_000));
+    }
+}
+
+#[test]
+fn boots_are_accounted_for() {
+    let small = ["--workload", "vm_boot", "--file-size", "256KiB", "--boot-size", "800KiB"];
+    for base_image in ["true", "false"] {
+        let flags = ["--workers", "3", "--base-image", base_image];
+        for pass in accounted(&[&small[..], &flags].concat()) {
+            assert_eq!((&pass["ops"], &pass["bytes"]), (&300.into(), &2_457_600.into()));
+            assert_eq!(pass["rank_times_ns"].as_array().unwrap().len(), 3);
+        }
+    }
+}
+
 /// Runs a small checkpoint, checks that every byte of the model is saved and restored, and returns
 /// the results of both passes.
 fn checkpointed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {

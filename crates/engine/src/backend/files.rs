@@ -52,6 +52,8 @@ pub struct Files {
     pub durable: OFlags,
     /// Whether to sync files opened by name before closing them.
     pub(crate) sync_each: bool,
+    /// Whether to sync the log after each append.
+    pub syncs_log: bool,
     /// Maximum size of an op, and of the pieces in which files opened by name are read and written.
     pub io_size_bytes: usize,
     /// Maximum number of ops in flight.

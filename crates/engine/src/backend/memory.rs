@@ -45,7 +45,7 @@ impl Memory {
 impl Regions {
     fn copy(&mut self, op: &Op) {
         // Files created or read by name may be larger than any transfer.
-        if !matches!(op.kind, OpKind::Read | OpKind::Write) {
+        if !matches!(op.kind, OpKind::Read | OpKind::Write | OpKind::LogAppend) {
             return;
         }
         let len = (op.len_bytes as usize).min(self.region.len());
@@ -53,7 +53,7 @@ impl Regions {
         let start = (op.offset_bytes % room as u64) as usize;
         let place = &mut self.region[start..start + len];
         let own = &mut self.buffer.slot(0)[..len];
-        if op.kind == OpKind::Write {
+        if op.kind != OpKind::Read {
             place.copy_from_slice(own);
         } else {
             own.copy_from_slice(place);

@@ -67,6 +67,7 @@ impl Calls {
             OpKind::Update => data::update(set, buffer, op),
             OpKind::PutChars => data::put_chars(set, self.stdio.slot(0), op),
             OpKind::GetChars => data::get_chars(set, self.stdio.slot(0), op),
+            OpKind::LogAppend => data::append_to_log(set, buffer, op),
             OpKind::Sync | OpKind::Commit => data::sync(set, op),
             OpKind::Create => by_name::create(set, buffer, op),
             OpKind::ReadFile => by_name::read_file(set, buffer, op),

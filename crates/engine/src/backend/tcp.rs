@@ -202,7 +202,7 @@ impl Tcp {
         self.counts.ops += 1;
         match op.kind {
             OpKind::Read => self.counts.read_bytes += u64::from(op.len_bytes),
-            OpKind::Write => self.counts.write_bytes += u64::from(op.len_bytes),
+            OpKind::Write | OpKind::LogAppend => self.counts.write_bytes += u64::from(op.len_bytes),
             _ => {}
         }
         let outcome = Outcome::Done(op.len_bytes);
@@ -275,7 +275,7 @@ impl Backend for Tcp {
 const fn frame_of(op: &Op, tag: u64) -> (Frame, usize) {
     let (kind, len) = match op.kind {
         OpKind::Read => (Kind::Get, op.len_bytes),
-        OpKind::Write => (Kind::Put, op.len_bytes),
+        OpKind::Write | OpKind::LogAppend => (Kind::Put, op.len_bytes),
         _ => (Kind::Ping, 0),
     };
     (Frame { kind, len, tag }, len as usize)

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use model::random::draw;
-use model::{Fill, Opens, Pass, RunSpec, Share, Workload};
+use model::{Fill, Opens, Pass, RunSpec, Share};
 use workload::names::Sort;
 use workload::stamp::STAMP_BYTES;
 use workload::{FileSet, Journal, Pattern, Rewrites};
@@ -60,7 +60,7 @@ pub fn follow_rewrites(pattern: Pattern, spec: &RunSpec, share: Share) -> Patter
 /// lost write would leave the same bytes. There is no room for a stamp in zeros or repeated blocks.
 fn verifies_rewrites(spec: &RunSpec) -> bool {
     spec.verify
-        && spec.workload == Workload::Mixed
+        && spec.passes().iter().any(|pass| pass.is_mix())
         && spec.soak.is_none()
         && (1..100).contains(&spec.read_percent)
         && spec.data.fill == Fill::Random
@@ -86,7 +86,8 @@ impl TrialTarget {
 
     /// Generates the content that a share's workers write or compare in a pass.
     pub fn make_content_of(&mut self, spec: &RunSpec, pass: Pass, share: Share) {
-        let only_reads = !pass.writes() || pass == Pass::Mix && spec.read_percent >= 100;
+        let only_reads =
+            !pass.writes() || matches!(pass, Pass::Mix | Pass::Boot) && spec.read_percent >= 100;
         if spec.target.keeps_nothing() || only_reads && !spec.verify {
             return;
         }

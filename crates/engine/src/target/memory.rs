@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::access::{TargetAccess, WorkerPass};
-use super::{OpenedBackend, TargetError};
+use super::{OpenedBackend, TargetError, largest_op};
 use crate::backend::memory::Memory;
 
 /// Copies within memory.
@@ -16,7 +16,7 @@ impl TargetAccess for MemoryAccess {
         let WorkerPass { spec, config, .. } = work;
         let clock = Arc::clone(&config.clock);
         let depth = spec.queue_depth as usize;
-        let io_size = spec.io_size_bytes as usize;
+        let io_size = largest_op(spec) as usize;
         let memory = Memory::new(clock, depth, io_size, spec.set_bytes());
         Ok(OpenedBackend::without_caveats(spec.queue_depth, Box::new(memory)))
     }

@@ -370,6 +370,7 @@ impl Content {
             direct: false,
             durable: OFlags::empty(),
             sync_each: false,
+            syncs_log: false,
             io_size_bytes: self.io_size_bytes as usize,
             queue_depth: 1,
         };
@@ -413,6 +414,7 @@ impl NfsDirectory {
             // Lost data stays lost: a COMMIT fails instead.
             grid: None,
             stable: StableHow::Unstable,
+            log_stable: StableHow::FileSync,
             rsize: self.mount.rsize(),
             wsize,
             pattern: content.pattern.clone(),

@@ -396,7 +396,10 @@ pub(super) fn connect(options: &MountOptions) -> Result<Mount, MountError> {
 /// Returns the maximum number of names in a run's directory before we assume that it is endless.
 fn names_max(workload: Workload, files: u32) -> u64 {
     // Streams and mixes of reads and writes never create files beyond their set.
-    let is_unbounded = !matches!(workload, Workload::Stream | Workload::Mixed);
+    let is_unbounded = !matches!(
+        workload,
+        Workload::Stream | Workload::Mixed | Workload::Database | Workload::VmBoot
+    );
     let spare = if is_unbounded { LISTED_SPARE_UNBOUNDED } else { LISTED_SPARE };
     spare.saturating_add(u64::from(files).saturating_mul(4))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::TcpTarget;
 
 use super::access::{TargetAccess, WorkerPass};
-use super::{OpenedBackend, TargetError};
+use super::{OpenedBackend, TargetError, largest_op};
 use crate::backend::tcp::{self, Tcp};
 
 /// The server to connect to.
@@ -25,7 +25,7 @@ impl TargetAccess for TcpAccess {
         })?;
         let clock = Arc::clone(&config.clock);
         let depth = spec.queue_depth as usize;
-        let io_size = spec.io_size_bytes as usize;
+        let io_size = largest_op(spec) as usize;
         let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
         let backend = Tcp::new(stream, clock, depth, io_size, timeout_ns);
         Ok(OpenedBackend::without_caveats(spec.queue_depth, Box::new(backend)))

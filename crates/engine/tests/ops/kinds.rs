@@ -32,6 +32,7 @@ fn moves_bytes_of_their_place() {
             assert_eq!(fixture.op(kind, 2, offset, IO_BYTES), IO_BYTES);
         }
         assert_eq!(fixture.op(OpKind::Update, 2, 1_000, 5_000), 5_000);
+        assert_eq!(fixture.op(OpKind::LogAppend, 2, 10_000, 512), 512);
         fixture.name_op(OpKind::Commit, 2);
         fixture.name_op(OpKind::Sync, 2);
         let expected = fixture.pattern.slice(2, 0, 32_000).to_vec();

@@ -7,7 +7,7 @@
 
 use crate::judgments::caveat::CaveatCode;
 use crate::runs::pass::Pass;
-use crate::runs::spec::RunSpec;
+use crate::runs::spec::{Durability, RunSpec};
 use crate::setting::Setting;
 
 /// A piece of advice and the setting that it needs, if any.
@@ -22,6 +22,7 @@ impl Hint {
         match self.needs {
             None => true,
             Some(Setting::Direct) if run.direct => false,
+            Some(Setting::Durability) if run.durability == Durability::Sync => false,
             Some(setting) => setting.applies(run),
         }
     }
@@ -145,7 +146,7 @@ impl CaveatCode {
             ],
             Self::NotDurable => vec![
                 with(Setting::Durability, "--durability sync to include fsync or COMMIT"),
-                hint("a mount or an export with the option sync"),
+                hint("a target on storage whose mount or export has the option sync"),
             ],
             _ => Vec::new(),
         }

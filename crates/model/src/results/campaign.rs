@@ -335,12 +335,13 @@ impl PassResult {
         Some(CaveatCode::Unsynchronised.because(evidence).with_data(data))
     }
 
-    /// Returns the merged response times of all ops that count for the rate.
+    /// Returns the merged response times of all ops that count for the rate, or those of the
+    /// pass's [`Pass::timed_kind`].
     pub fn response_time(&self) -> Histogram {
         self.merged(|kind| &kind.response_time)
     }
 
-    /// Returns the merged service times of all ops that count for the rate.
+    /// Returns the merged service times of the same ops.
     pub fn service_time(&self) -> Histogram {
         self.merged(|kind| &kind.service_time)
     }
@@ -349,10 +350,20 @@ impl PassResult {
         // Quantiles must come from merged counts; averaging the quantiles of several kinds would be
         // wrong.
         let mut merged = Histogram::sparse();
-        for kind in self.rated() {
+        for kind in self.timed() {
             merged.merge(times(kind));
         }
         merged
+    }
+
+    /// Returns the number of ops whose times are those of the pass.
+    pub fn timed_ops(&self) -> u64 {
+        self.timed().fold(0, |sum, kind| sum.saturating_add(kind.done))
+    }
+
+    fn timed(&self) -> impl Iterator<Item = &KindResult> {
+        let only = self.pass.timed_kind();
+        self.rated().filter(move |kind| only.is_none_or(|only| only == kind.kind))
     }
 
     fn rated(&self) -> impl Iterator<Item = &KindResult> {

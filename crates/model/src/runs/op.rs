@@ -41,6 +41,9 @@ words! {
         ReadFile = "read_file",
         /// Opens a file by name, writes `len_bytes` at `offset_bytes` (its end) and closes it.
         Append = "append",
+        /// Writes `len_bytes` at `offset_bytes` of an open log and makes them durable before it
+        /// completes: the commit of a database.
+        LogAppend = "log_append",
         /// Renames file `file`. `offset_bytes` is 0 for the first rename and 1 for the way back.
         Rename = "rename",
         /// Creates a directory.
@@ -131,7 +134,15 @@ impl OpKind {
 
     /// Returns true if the kind writes file data.
     pub const fn writes_data(self) -> bool {
-        matches!(self, Self::Write | Self::PutChars | Self::Update | Self::Append | Self::Create)
+        matches!(
+            self,
+            Self::Write
+                | Self::PutChars
+                | Self::Update
+                | Self::Append
+                | Self::Create
+                | Self::LogAppend
+        )
     }
 
     /// Returns true if the kind lists a whole directory and counts as one op for each entry.

@@ -94,6 +94,11 @@ words! {
         Play = "play",
         /// Reads, writes and evicts objects of a key-value cache.
         Serve = "serve",
+        /// Transactions of a database: reads and writes of pages, and appends to a log that commit
+        /// them.
+        Oltp = "oltp",
+        /// What a virtual machine reads and writes until it has booted.
+        Boot = "boot",
     }
 }
 
@@ -180,7 +185,8 @@ impl Pass {
             Self::CharRead => over_blocks(Opens::ToRead, &[Op::GetChars]),
             Self::Update => over_blocks(Opens::Both, &[Op::Update, Op::Sync]),
             Self::Seeks => over_some(Opens::Both, &[Op::Read, Op::Update]),
-            Self::Mix => over_some(Opens::Both, &[Op::Read, Op::Write, Op::Sync]),
+            Self::Mix | Self::Boot => over_some(Opens::Both, &[Op::Read, Op::Write, Op::Sync]),
+            Self::Oltp => over_some(Opens::Both, &[Op::Read, Op::Write, Op::LogAppend, Op::Sync]),
             Self::OpMix => over_some(Opens::Both, OP_MIX),
             Self::Create | Self::Record => by_name(&[Op::Create]),
             Self::Stat => by_name(&[Op::Stat]),
@@ -296,12 +302,34 @@ impl Pass {
     /// Returns true if the result that users look for is the time until the slowest rank is done.
     /// The time of each rank is then recorded, too.
     pub const fn is_timed_by_rank(self) -> bool {
-        matches!(self, Self::Save | Self::Restore | Self::Load)
+        matches!(self, Self::Save | Self::Restore | Self::Load | Self::Boot)
+    }
+
+    /// Returns what a worker of a pass that is timed by rank is called.
+    pub const fn rank_noun(self) -> &'static str {
+        match self {
+            Self::Boot => "VM",
+            _ => "rank",
+        }
     }
 
     /// Returns true if the pass ends after a given time rather than with its files.
     pub const fn is_timed(self) -> bool {
-        matches!(self, Self::Mix | Self::OpMix | Self::Serve)
+        matches!(self, Self::Mix | Self::OpMix | Self::Oltp | Self::Serve)
+    }
+
+    /// Returns true if the pass draws reads and writes of blocks in a given proportion.
+    pub const fn is_mix(self) -> bool {
+        matches!(self, Self::Mix | Self::Oltp | Self::Boot)
+    }
+
+    /// Returns the only kind of op whose response times are those of the pass, or `None` if the
+    /// times of all ops are. Users of a database wait for its commits.
+    pub const fn timed_kind(self) -> Option<OpKind> {
+        match self {
+            Self::Oltp => Some(OpKind::LogAppend),
+            _ => None,
+        }
     }
 }
 

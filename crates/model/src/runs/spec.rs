@@ -15,7 +15,9 @@ use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
 use crate::runs::sampling::Sampling;
-use crate::runs::work::{Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree};
+use crate::runs::work::{
+    Command, DataSettings, Database, Layout, Load, OpMix, Sharing, Transactions, Tree, VmBoot,
+};
 use crate::runs::workload::Workload;
 use crate::systems::lab::{Host, LabSpec};
 use crate::targets::nfs::{NfsSettings, Stable};
@@ -116,6 +118,12 @@ pub struct RunSpec {
     /// Schedule of the frames of a media run.
     #[serde(default)]
     pub media: Media,
+    /// Transactions and log of a database run.
+    #[serde(default)]
+    pub database: Database,
+    /// What each virtual machine of a boot storm does.
+    #[serde(default)]
+    pub vm_boot: VmBoot,
     /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
@@ -174,6 +182,8 @@ impl RunSpec {
             checkpoint: Checkpoint::default(),
             kv_cache: KvCache::default(),
             media: Media::default(),
+            database: Database::default(),
+            vm_boot: VmBoot::default(),
             command: Command::default(),
             repetition: Repetition::default(),
             sampling: Sampling::default(),

@@ -230,6 +230,44 @@ impl Default for Transactions {
     }
 }
 
+/// What a transaction of a database consists of, and what commits it.
+///
+/// **Source:** PostgreSQL, "Write-Ahead Logging": a backend reads and writes pages of 8 KiB, and a
+/// commit waits until its record in the log is durable (`wal_sync_method`, by default fdatasync).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Database {
+    /// Reads and writes of pages per transaction; 0 leaves only the log.
+    pub transaction_ops: u32,
+    /// Bytes appended to the log by each commit.
+    pub commit_bytes: u32,
+    /// Transactions that are committed together.
+    pub group_commit: u32,
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self { transaction_ops: 10, commit_bytes: 8 << 10, group_commit: 1 }
+    }
+}
+
+impl Database {
+    /// Returns the number of reads and writes of pages before each append to the log.
+    pub fn ops_per_append(&self) -> u64 {
+        u64::from(self.transaction_ops) * u64::from(self.group_commit)
+    }
+}
+
+/// What a virtual machine does until it has booted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VmBoot {
+    /// Bytes that it reads and writes.
+    pub bytes: u64,
+    /// All virtual machines read one image, the last of the files, and write to their own.
+    pub base_image: bool,
+}
+
 /// Shares of ops, and how the file set grows with the load.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]

@@ -47,6 +47,10 @@ words! {
         Media = "media",
         /// The key-value cache of an inference server: whole objects, with eviction.
         KvCache = "kv_cache",
+        /// Transactions on the pages of a database and its log.
+        Database = "database",
+        /// Virtual machines that boot from their images at the same time.
+        VmBoot = "vm_boot",
     }
 }
 
@@ -168,6 +172,21 @@ const USUAL: WorkloadRow = WorkloadRow {
 /// large enough for every file system to work at its best.
 const CHECKPOINT_IO_SIZE: u64 = 16 << 20;
 
+/// I/O size of a database: a page.
+///
+/// **Source:** PostgreSQL, documentation of `block_size` and `wal_block_size`: 8192 bytes.
+const DATABASE_IO_SIZE: u64 = 8 << 10;
+
+/// I/O size of a booting virtual machine.
+///
+/// **Source:** ThinScale, "`ThinIO` facts and figures, part 2": a boot of Windows 7 made 70,000
+/// requests for about 560 MB.
+const BOOT_IO_SIZE: u64 = 8 << 10;
+
+/// Groups that apply to mixes of reads and writes of blocks.
+const MIX_SETTINGS: &[G] =
+    &[G::Engine, G::Workers, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers];
+
 /// Groups that apply to workloads of passes over the blocks of large files.
 const FILE_PASS_SETTINGS: &[G] =
     &[G::Engine, G::Workers, G::Passes, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers];
@@ -186,7 +205,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         workload: Workload::Mixed,
         description: "Reads and writes blocks of large files, in a mix",
         passes: &[Pass::Mix],
-        settings: &[G::Engine, G::Workers, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers],
+        settings: MIX_SETTINGS,
         shares_files: true,
         ..USUAL
     },
@@ -346,6 +365,23 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         io_size_bytes: STREAM_IO_SIZE,
         ..USUAL
     },
+    WorkloadRow {
+        workload: Workload::Database,
+        description: "Reads and writes pages of a database and commits them in its log",
+        passes: &[Pass::Oltp],
+        settings: MIX_SETTINGS,
+        io_size_bytes: DATABASE_IO_SIZE,
+        shares_files: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::VmBoot,
+        description: "Boots virtual machines from their images at the same time",
+        passes: &[Pass::Boot],
+        settings: MIX_SETTINGS,
+        io_size_bytes: BOOT_IO_SIZE,
+        ..USUAL
+    },
 ];
 
 // Rows are indexed by the number of their variant.
@@ -362,7 +398,9 @@ impl Workload {
     /// if it has just one kind of pass.
     pub fn pass_name(self, pass: Pass) -> String {
         match pass {
-            Pass::Mix | Pass::OpMix | Pass::App | Pass::Serve => self.name().to_owned(),
+            pass if pass.is_timed() || matches!(pass, Pass::App | Pass::Boot) => {
+                self.name().to_owned()
+            }
             _ => format!("{} {}", self.name(), pass.name()),
         }
     }

@@ -28,6 +28,9 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
+/// Mixes of reads and writes of blocks.
+const MIXES: &[W] = &[W::Mixed, W::Database, W::VmBoot];
+
 /// Defines the enum of settings and the table of their rows.
 macro_rules! settings {
     ($($(#[doc = $meaning:literal])+ $name:ident => $row:expr;)+) => {
@@ -250,7 +253,8 @@ settings! {
     Pause => time("pause", run!(checkpoint.pause_ms)).family(Family::Load)
         .range(0, 3_600_000, "a trial is a sample, not a soak").only(&[W::Checkpoint, W::ModelLoad]);
     /// Threads that issue ops on each client host, each with its own recorder. Each is a rank of a
-    /// checkpoint, a stream of media, or a user of kv_cache.
+    /// checkpoint, a stream of media, a user of kv_cache, a connection of a database, or a virtual
+    /// machine of vm_boot.
     Workers => count("workers", run!(workers)).unit("threads")
         .range(1, 1_024, "each worker is a thread")
         .default_rule("1; checkpoint: the ranks of the scaled model; kv_cache: 4").only(WITH_WORKERS)
@@ -307,11 +311,22 @@ settings! {
     FilesPerDirectory => count("files_per_directory", run!(op_mix.files_per_directory))
         .family(Family::Names).unit("files")
         .range(1, 1_000_000, "the state of each file is kept in memory").only(&[W::OpMix]);
+    /// Bytes that each virtual machine reads and writes until it has booted. Only for vm_boot.
+    BootSize => size("boot_size", run!(vm_boot.bytes))
+        .range(1, TIB, "no system reads more to boot").default(Number(64 * MIB))
+        .only(&[W::VmBoot]).always_shown();
+    /// Let all virtual machines read one base image, the last of the files, and write only to their
+    /// own overlays. Otherwise, each has an image of its own. Only for vm_boot.
+    BaseImage => flag("base_image", run!(vm_boot.base_image)).only(&[W::VmBoot]).always_shown();
     /// Number of data files over all workers; in kv_cache, of the contexts whose objects are wanted.
     /// Not for metadata, which has small_files.
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
-        .default_rule("one per worker; media: 5 s of frames for each; kv_cache: 32 for each").only(WITH_FILES)
+        .default_rule(
+            "one per worker; database: another one, its log; vm_boot with base_image: the image; \
+             media: 5 s of frames for each; kv_cache: 32 for each",
+        )
+        .only(WITH_FILES)
         .always_shown();
     /// Size of each data file, a multiple of io_size except for checkpoint. Not for metadata, which
     /// has small_file_size.
@@ -379,12 +394,25 @@ settings! {
     Subdirectories => count("subdirectories", run!(transactions.directories))
         .family(Family::Names).unit("directories")
         .range(0, 100_000, "each is created before measuring").only(&[W::Transactions]);
+    /// Reads and writes of pages per transaction of a database; 0 leaves only the commits. Only for
+    /// database.
+    TransactionOps => count("transaction_ops", run!(database.transaction_ops)).unit("ops")
+        .range(0, 10_000, "longer transactions hardly wait for their commit")
+        .only(&[W::Database]).always_shown();
+    /// Bytes that a commit appends to the log, the last of the files, and makes durable (fdatasync;
+    /// over nfs, a FILE_SYNC WRITE). Only for database.
+    CommitSize => size("commit_size", run!(database.commit_bytes))
+        .range(1, 64 * MIB, "each op in flight holds a buffer of this size")
+        .only(&[W::Database]);
+    /// Transactions that one append to the log commits together (group commit). Only for database.
+    GroupCommit => count("group_commit", run!(database.group_commit)).unit("transactions")
+        .range(1, 1_000, "no more transactions wait for the same commit").only(&[W::Database]);
     /// Bytes of one read or write. Not for metadata.
     IoSize => size("io_size", run!(io_size_bytes))
         .range(1, 64 * MIB, "each op in flight holds a buffer of this size")
         .default_rule(
             "stream, data_ops, model_load, media, kv_cache: 1MiB; checkpoint: 16MiB; mixed: 4KiB; bonnie, \
-             op_mix: 8KiB; at most file_size",
+             op_mix, database, vm_boot: 8KiB; at most file_size",
         )
         .only(WITH_IO_SIZE).always_shown();
     /// Give each worker its own files, or let all workers use each file. Only for stream.
@@ -402,7 +430,7 @@ settings! {
     /// synchronous.
     QueueDepth => count("queue_depth", run!(queue_depth)).unit("ops")
         .range(1, 4_096, "an io_uring or a connection has no more in flight")
-        .default_rule("uring, nfs: 8; null, transactions: 1").when(is_asynchronous).always_shown();
+        .default_rule("uring, nfs: 8; null, transactions, checkpoint, database: 1").when(is_asynchronous).always_shown();
     /// NFS version; never negotiated. Also with a target. Only for nfs:// targets and mounts that a
     /// plan makes.
     NfsVers => word("nfsvers", nfs!(version), NfsVersion::NAMES).of_targets().always_shown();
@@ -480,22 +508,23 @@ settings! {
     /// Memory of the server: larger files can't be served entirely from it. 0 is unknown.
     ServerMemorySize => size("server_memory_size", run!(server_memory_bytes)).family(Family::Data)
         .range(0, 1 << 50, "no server has that much");
-    /// Share of reads in a mix. Only for mixed.
-    ReadPercent => percent("read_percent", run!(read_percent)).default(Number(70)).only(&[W::Mixed])
-        .always_shown();
+    /// Share of reads in a mix. Only for mixed, database and vm_boot.
+    ReadPercent => percent("read_percent", run!(read_percent))
+        .default_rule("70; vm_boot: 95").only(MIXES).always_shown();
     /// Share of a mix's ops that go to a random offset; the others continue where the worker's last
-    /// op ended. Only for mixed.
-    RandomPercent => percent("random_percent", run!(layout.random_percent)).only(&[W::Mixed]);
+    /// op ended. Only for mixed, database and vm_boot.
+    RandomPercent => percent("random_percent", run!(layout.random_percent)).only(MIXES);
     /// Skew of random offsets: the exponent of Zipf's law in hundredths (110) or with a point
-    /// (1.1); 0 is uniform. In kv_cache, it is that of the contexts. Only for mixed and kv_cache.
+    /// (1.1); 0 is uniform. In kv_cache, it is that of the contexts. Only for mixed, database, vm_boot
+    /// and kv_cache.
     Skew => percent("skew", run!(layout.skew_percent)).unit("hundredths")
         .range(0, 300, "above an exponent of 3, nearly all ops go to one offset")
-        .default_rule("0; kv_cache: 100").only(&[W::Mixed, W::KvCache]);
-    /// Duration of a mix. Only for mixed, op_mix and kv_cache.
+        .default_rule("0; kv_cache: 100").only(&[W::Mixed, W::Database, W::VmBoot, W::KvCache]);
+    /// Duration of a mix. Only for mixed, op_mix, database and kv_cache.
     Duration => time("duration", run!(duration_ms)).family(Family::Load)
         .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .default(Number(1_000)).default_rule("1s; kv_cache: 10s")
-        .only(&[W::Mixed, W::OpMix, W::KvCache]);
+        .only(&[W::Mixed, W::OpMix, W::Database, W::KvCache]);
     /// Time to work before measuring begins. Not for external tools, nor for listing.
     Warmup => time("warmup", run!(load.warmup_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
@@ -510,10 +539,14 @@ settings! {
     /// Maximum bytes per second over all workers; 0 is no limit. Not for listing.
     Bandwidth => size("bandwidth", run!(load.bytes_per_s)).family(Family::Load).unit("bytes/s")
         .range(0, TIB, "no link is that fast").when(has_single_ops);
-    /// Time limit of a pass over files; 0 is no limit. Mixed and op_mix have duration instead.
+    /// Time limit of a pass over files; 0 is no limit. Mixed, op_mix and database have duration
+    /// instead.
     TimeMax => time("time_max", run!(load.time_max_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
-        .only(&[W::Stream, W::Metadata, W::Bonnie, W::Transactions, W::Checkpoint, W::ModelLoad]);
+        .only(&[
+            W::Stream, W::Metadata, W::Bonnie, W::Transactions, W::Checkpoint, W::ModelLoad,
+            W::VmBoot,
+        ]);
     /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing.
     Ops => count("ops", run!(load.ops_max)).family(Family::Load).unit("ops")
         .range(0, 1_000_000_000, "a trial is a sample, not a soak").when(has_single_ops);
@@ -548,6 +581,7 @@ settings! {
         .only(&[
             W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps, W::Checkpoint, W::ModelLoad,
             W::Media, W::KvCache,
+            W::Database, W::VmBoot,
         ])
         .when(invalidates_itself)
         .always_shown();

@@ -25,12 +25,13 @@ const TIMES: [(Setting, u64); 4] =
     [(Setting::Duration, 100), (Setting::Warmup, 10), (Setting::Ramp, 10), (Setting::TimeMax, 100)];
 
 /// Counts, each with its minimum; a count that is already smaller is not changed.
-const COUNTS: [(Setting, u64); 7] = [
+const COUNTS: [(Setting, u64); 8] = [
     (Setting::SmallFiles, 20),
     (Setting::Entries, 20),
     (Setting::Transactions, 20),
     (Setting::Ops, 1),
     (Setting::Bytes, MIB),
+    (Setting::BootSize, 64 * KIB),
     (Setting::SetPerRate, 4 * KIB),
     (Setting::ModelScale, 1),
 ];

@@ -4,6 +4,7 @@
 //! where its level was written. Single values were checked when they were parsed.
 
 mod checkpoint;
+mod database;
 pub(crate) mod lab;
 mod work;
 
@@ -288,14 +289,22 @@ fn check_buffers(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Pla
     // Each client of a worker has that many ops in flight.
     let clients = run.clients().div_ceil(run.agents());
     let in_flight = u64::from(clients.max(run.workers)) * u64::from(run.queue_depth);
-    let bytes = in_flight * u64::from(run.io_size_bytes);
+    let op_bytes = match run.workload {
+        Workload::Database => run.io_size_bytes.max(run.database.commit_bytes),
+        _ => run.io_size_bytes,
+    };
+    let bytes = in_flight * u64::from(op_bytes);
     if bytes <= limits::BUFFERS_MAX {
         return Ok(());
     }
     let what = format!("{in_flight} ops in flight need {} of buffers", show_size(bytes));
     // A small file is written with one op.
     let [_, file_size] = file_settings(run.workload);
-    let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
+    let size = match run.workload {
+        Workload::Metadata => file_size,
+        Workload::Database if op_bytes > run.io_size_bytes => Setting::CommitSize,
+        _ => Setting::IoSize,
+    };
     let hint = format!(
         "{} x queue_depth x {} can be at most {}",
         if clients > run.workers { "clients" } else { "workers" },

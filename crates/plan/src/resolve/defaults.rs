@@ -56,6 +56,15 @@ const CACHE_SKEW: u64 = 100;
 /// How long they use it, in milliseconds.
 const CACHE_MS: u64 = 10_000;
 
+/// Share of reads in a mix, in percent.
+const MIX_READ_PERCENT: u64 = 70;
+
+/// Share of reads until a virtual machine has booted, in percent.
+///
+/// **Source:** ThinScale, "`ThinIO` facts and figures, part 2": a boot of Windows 7 read 500 to 600
+/// MB and wrote 20 to 30 MB.
+const BOOT_READ_PERCENT: u64 = 95;
+
 /// Creates a plan without runs and fills in all values that don't depend on them.
 pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
     let RawRepetition {
@@ -151,11 +160,20 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::SmallFileSize if run.workload == Workload::Listing => Value::Number(1),
         Setting::SmallFileSize => Value::Number(SMALL_FILE_BYTES),
         Setting::IoSize => io_size(run),
-        // A transaction depends on the previous ones, so each worker has only one in flight.
-        Setting::QueueDepth if run.workload == Workload::Transactions => Value::Number(1),
+        // A transaction depends on the previous ones, and a connection of a database waits for
+        // each op, so each worker has only one in flight.
+        Setting::QueueDepth
+            if matches!(run.workload, Workload::Transactions | Workload::Database) =>
+        {
+            Value::Number(1)
+        }
         Setting::QueueDepth => Value::Number(run.backend.row().default_queue_depth.into()),
         // The target's own value, if it has one.
         _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => setting.get(run),
+        Setting::ReadPercent if run.workload == Workload::VmBoot => {
+            Value::Number(BOOT_READ_PERCENT)
+        }
+        Setting::ReadPercent => Value::Number(MIX_READ_PERCENT),
         Setting::Rate if run.workload == Workload::OpMix => Value::Number(MIX_RATE),
         Setting::Timeout => Value::Number(run.workload.default_timeout_ms()),
         _ => setting.default_level().unwrap_or_else(|| setting.unset()),
@@ -168,7 +186,8 @@ fn ranks(run: &RunSpec) -> Value {
 }
 
 /// One file per worker, so that they don't wait for each other; bonnie uses one file in all, and
-/// a stream has one for each frame.
+/// a stream has one for each frame. Databases have a log as well, and virtual machines may have a
+/// base image.
 fn files(run: &RunSpec) -> u64 {
     match run.target {
         _ if run.workload == Workload::Bonnie => 1,
@@ -178,6 +197,9 @@ fn files(run: &RunSpec) -> u64 {
         }
         // At least one file per directory, so that none is idle.
         Target::Directories { .. } => directories(&run.target).max(run.all_workers().into()),
+        _ if run.workload == Workload::Database || run.vm_boot.base_image => {
+            u64::from(run.all_workers()) + 1
+        }
         _ => run.all_workers().into(),
     }
 }

@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn scope_is_sentence_of_help() {
         for (setting, scope) in [
-            (Setting::ReadPercent, Some("applies only to mixed")),
+            (Setting::ReadPercent, Some("applies only to mixed, database and vm_boot")),
             (Setting::CryptKey, Some("applies only with crypt")),
             (Setting::Files, Some("does not apply to metadata, which has small_files")),
             (Setting::CpuFrequency, None),

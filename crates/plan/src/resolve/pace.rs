@@ -147,7 +147,9 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     small.load.ramp_ms = 0;
     small.checkpoint.pause_ms = 0;
     // Each worker and each client keeps at least one file.
-    let files_min = run.all_workers().max(run.clients).max(1).min(run.files);
+    let special = run.workload == Workload::Database || run.vm_boot.base_image;
+    let files_min = run.all_workers() + u32::from(special);
+    let files_min = files_min.max(run.clients).max(1).min(run.files);
     let wanted = scale(run.files.into(), part, all);
     small.files =
         u32::try_from(wanted).unwrap_or(run.files).clamp(files_min, run.files.max(files_min));
@@ -170,6 +172,7 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     let workers = u64::from(run.all_workers().max(1));
     let fewer = |count: u64| scale(count, part, all).max(workers).min(count);
     small.transactions.count = fewer(run.transactions.count);
+    small.vm_boot.bytes = scale(run.vm_boot.bytes, part, all).max(64 << 10).min(run.vm_boot.bytes);
     small.load.ops_max = fewer(run.load.ops_max);
     small.load.bytes_max =
         scale(run.load.bytes_max, part, all).max(workers << 20).min(run.load.bytes_max);

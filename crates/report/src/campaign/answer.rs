@@ -7,6 +7,7 @@
 
 mod cache;
 mod caveats;
+mod commits;
 mod compare;
 mod findings;
 mod frames;
@@ -26,7 +27,7 @@ use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct CampaignAnswer {
-    /// Main sentences: times of checkpoints and loads, streams in time, the highest rates, the largest
+    /// Main sentences: times of checkpoints and loads, commits, streams in time, the highest rates, the largest
     /// difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
@@ -75,10 +76,11 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    // What users of checkpoints and streams ask for comes before rates.
+    // What users of checkpoints, databases and streams ask for comes before rates.
     let mut lead = ranks::headlines(sheet);
     lead.extend(frames::headlines(sheet));
     lead.extend(cache::headlines(sheet));
+    lead.extend(commits::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {

@@ -49,7 +49,7 @@ pub(crate) fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<SizeSweepRows<'s, 'a>>
     }
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
-        if !pass.is_byte_rate() && pass != Pass::Mix {
+        if !pass.is_byte_rate() && !pass.is_mix() {
             continue;
         }
         let mut parts: Vec<(String, Vec<&'s Row<'a>>)> = Vec::new();

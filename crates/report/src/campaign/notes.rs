@@ -106,7 +106,7 @@ fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     if let KeptData::Nothing(what) = spec.target.row().keeps {
         return if pass.writes() { Some(("", what)) } else { None };
     }
-    let only_reads = pass == Pass::Mix && spec.read_percent == 100;
+    let only_reads = matches!(pass, Pass::Mix | Pass::Boot) && spec.read_percent == 100;
     if !pass.writes() || only_reads {
         return None;
     }

@@ -410,6 +410,11 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
             kind(OpKind::Write, ops - read, bytes_each, mean_ns),
             kind(OpKind::Sync, 4, 0, mean_ns),
         ],
+        Pass::Oltp => vec![
+            kind(OpKind::Read, read, bytes_each, mean_ns),
+            kind(OpKind::Write, ops - read, bytes_each, mean_ns),
+            kind(OpKind::LogAppend, ops / 10, bytes_each, mean_ns * 3),
+        ],
         _ => vec![kind(pass.kinds()[0], ops, bytes_each, mean_ns)],
     };
     let mut caveats = Vec::new();

@@ -28,7 +28,7 @@ impl CpuUnit {
     pub(super) fn for_pass(pass: Pass) -> Self {
         if pass == Pass::App {
             Self::MillisPerCommand
-        } else if pass.is_byte_rate() || pass == Pass::Mix {
+        } else if pass.is_byte_rate() || matches!(pass, Pass::Mix | Pass::Boot) {
             Self::SecondsPerGib
         } else {
             Self::MicrosPerOp
@@ -268,7 +268,7 @@ pub(super) fn estimated_response_time(load: &Load, used: &[&PassResult]) -> Opti
         if slots == 0 {
             return None;
         }
-        let pace_ns = u128::from(result.window_ns) * slots / u128::from(result.ops().max(1));
+        let pace_ns = u128::from(result.window_ns) * slots / u128::from(result.timed_ops().max(1));
         let pace_ns = u64::try_from(pace_ns).unwrap_or(u64::MAX);
         all.merge(&result.service_time().with_omitted(pace_ns));
     }

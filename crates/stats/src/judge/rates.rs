@@ -59,6 +59,13 @@ pub(super) fn op_rate(result: &PassResult) -> Option<f64> {
     }
 }
 
+/// Returns the appends to a log per second: their part of the rate of all ops, however that was
+/// determined.
+pub(super) fn append_rate(result: &PassResult) -> Option<f64> {
+    let appends = result.kinds.iter().find(|kind| kind.kind == OpKind::LogAppend)?.done;
+    Some(op_rate(result)? * appends as f64 / result.ops().max(1) as f64)
+}
+
 /// Returns the ops per second that an open loop completed out of those scheduled, except for ops
 /// that could only start after the end of the window.
 fn achieved_rate(result: &PassResult) -> Option<f64> {

@@ -486,3 +486,30 @@ fn settles_run_once_passes_are_narrow() {
     two_passes.spec.passes = vec![Pass::Write, Pass::Read];
     assert!(!is_settled(&two_passes));
 }
+
+#[test]
+fn counts_commits_and_their_times() {
+    let of_trial = |(index, appends): (usize, u64)| {
+        let mut made = result(Pass::Oltp, OpKind::Read, 7_000 * MB);
+        let mut log = result(Pass::Oltp, OpKind::LogAppend, appends * MB).kinds.remove(0);
+        log.response_time = Histogram::new();
+        log.response_time.record_n(5_000_000, appends);
+        log.service_time = log.response_time.clone();
+        made.kinds.push(log);
+        trial(index as u32, TrialState::Done, vec![made])
+    };
+    let trials = [990, 1_000, 1_010].into_iter().enumerate().map(of_trial);
+    let mut run = Run { index: 0, spec: spec(Workload::Database), trials: trials.collect() };
+    let judged = pass(&run, Pass::Oltp);
+    let one = judged.commits_per_s.unwrap();
+    assert_eq!((one.n, one.median), (3, 1_000.0));
+    assert_eq!(judged.rate.unwrap().median, 8_000.0);
+    // The reads took 100 µs each, but users wait for commits.
+    assert_eq!((judged.response_time.count(), judged.service_time.count()), (3_000, 3_000));
+    assert!(judged.response_time.quantile(0.01) > 4_900_000);
+    run.spec.database.group_commit = 8;
+    let grouped = pass(&run, Pass::Oltp).commits_per_s.unwrap();
+    assert_eq!(grouped.median, 8_000.0);
+    assert_eq!(grouped.interval, (8.0 * one.interval.0, 8.0 * one.interval.1));
+    assert_eq!(pass(&writes(&[1, 2, 3]), Pass::Write).commits_per_s, None);
+}

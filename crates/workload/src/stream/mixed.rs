@@ -5,6 +5,9 @@
 //! executed by one worker. Runs begin one after the other, as for a sequential reader. If all ops
 //! are random, a run is a single op. So the number of workers affects who executes an op but never
 //! the ops themselves.
+//!
+//! In a database, the last file is the log, to which the workers append in turn. Virtual machines
+//! boot the same system, so each draws the same positions in its own image.
 
 use model::permute::Permutation;
 use model::random::{below, draw};
@@ -65,6 +68,62 @@ impl OwnFiles {
     }
 }
 
+/// The log of a database: one worker's part of the appends.
+#[derive(Clone, Copy, Debug)]
+struct Log {
+    file: u32,
+    /// Bytes of an append.
+    bytes: u32,
+    /// Number of appends that fit into the file. Further ones start over, as databases reuse the
+    /// segments of their log.
+    places: u64,
+    /// Reads and writes before each append, and those since the last one.
+    every: u64,
+    since: u64,
+    /// Number of the next append over all workers.
+    next: u64,
+}
+
+impl Log {
+    fn new(spec: &RunSpec, worker: u32) -> Self {
+        let bytes = spec.database.commit_bytes.max(1);
+        Self {
+            file: spec.files.saturating_sub(1),
+            bytes,
+            places: (spec.file_size_bytes / u64::from(bytes)).max(1),
+            every: spec.database.ops_per_append(),
+            since: 0,
+            next: worker.into(),
+        }
+    }
+
+    /// Returns an append if it is due.
+    fn next_append(&mut self, workers: u64) -> Option<Op> {
+        if self.since < self.every {
+            self.since += 1;
+            return None;
+        }
+        self.since = 0;
+        let offset = self.next % self.places * u64::from(self.bytes);
+        self.next += workers;
+        Some(Op::new(OpKind::LogAppend, self.file, offset, self.bytes))
+    }
+}
+
+/// The files of a virtual machine.
+#[derive(Clone, Copy, Debug)]
+struct Images {
+    read: u32,
+    written: u32,
+}
+
+impl Images {
+    fn new(spec: &RunSpec, worker: u32) -> Self {
+        let base = spec.files.saturating_sub(1);
+        Self { read: if spec.vm_boot.base_image { base } else { worker }, written: worker }
+    }
+}
+
 /// Random ops of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Mixed {
@@ -82,6 +141,8 @@ pub(super) struct Mixed {
     workers: u64,
     /// The files of this worker in a soak.
     own: Option<OwnFiles>,
+    log: Option<Log>,
+    images: Option<Images>,
     /// Ops per run, and those left in the current one.
     run: u64,
     run_left: u64,
@@ -94,7 +155,17 @@ pub(super) struct Mixed {
 impl Mixed {
     pub(super) fn new(spec: &RunSpec, pass: Pass, worker: u32, seed: u64) -> Self {
         let blocks = (spec.file_size_bytes / u64::from(spec.io_size_bytes)).max(1);
-        let set_blocks = blocks * u64::from(spec.files);
+        let images = (pass == Pass::Boot).then(|| Images::new(spec, worker));
+        let log = (pass == Pass::Oltp).then(|| Log::new(spec, worker));
+        // Files from which positions are drawn.
+        let files = match pass {
+            Pass::Boot => 1,
+            Pass::Oltp => u64::from(spec.files).saturating_sub(1).max(1),
+            _ => u64::from(spec.files),
+        };
+        let (workers, worker_of_set) =
+            if images.is_some() { (1, 0) } else { (spec.workers, worker) };
+        let set_blocks = blocks * files;
         let seeks = pass == Pass::Seeks;
         let random_percent = if seeks { 100 } else { spec.layout.random_percent };
         let run = if random_percent >= 100 {
@@ -107,7 +178,7 @@ impl Mixed {
         Self {
             seed,
             io_size: spec.io_size_bytes,
-            files: u64::from(spec.files),
+            files,
             blocks,
             set_blocks,
             kinds: if seeks {
@@ -122,11 +193,13 @@ impl Mixed {
             } else {
                 None
             },
-            workers: u64::from(spec.workers),
+            workers: u64::from(workers),
+            log,
+            images,
             own: spec.soak.as_deref().map(|soak| OwnFiles::new(soak, worker)),
             run,
             run_left: run,
-            index: run * u64::from(worker),
+            index: run * u64::from(worker_of_set),
             at: 0,
         }
     }
@@ -134,7 +207,8 @@ impl Mixed {
     /// Appends the next ops.
     #[inline]
     pub(super) fn take(&mut self, count: usize, out: &mut Vec<Op>) {
-        if self.run == 1 && self.random_percent >= 100 && self.popular.is_none() {
+        let is_plain = self.popular.is_none() && self.log.is_none();
+        if self.run == 1 && self.random_percent >= 100 && is_plain {
             out.extend((0..count).map(|_| self.next_anywhere()));
         } else {
             out.extend((0..count).map(|_| self.next()));
@@ -147,6 +221,11 @@ impl Mixed {
             && let Some(sync) = own.next_sync(self.workers, self.files)
         {
             return sync;
+        }
+        if let Some(log) = &mut self.log
+            && let Some(append) = log.next_append(self.workers)
+        {
+            return append;
         }
         let seed = draw(self.seed, self.index);
         if self.run == 1 && self.random_percent >= 100 {
@@ -180,11 +259,13 @@ impl Mixed {
             percent => below(draw(seed, 0), 100) < percent,
         };
         let kind = if is_first { self.kinds[0] } else { self.kinds[1] };
-        let file = match self.own {
-            Some(own) => own.own_file(file, self.workers, self.files),
-            None => file,
+        let file = match (self.own, self.images) {
+            (Some(own), _) => own.own_file(file, self.workers, self.files) as u32,
+            (None, Some(images)) if is_first => images.read,
+            (None, Some(images)) => images.written,
+            (None, None) => file as u32,
         };
-        Op::new(kind, file as u32, block * u64::from(self.io_size), self.io_size)
+        Op::new(kind, file, block * u64::from(self.io_size), self.io_size)
     }
 
     #[inline]

@@ -59,7 +59,18 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
     let io_size = u64::from(spec.io_size_bytes);
     let share = |percent: u64| (u128::from(ops) * u128::from(percent) / 100) as u64;
     match pass {
-        Pass::Mix => {
+        Pass::Oltp => {
+            let database = &spec.database;
+            let every = u128::from(database.ops_per_append());
+            let pages = (u128::from(ops) * every / (every + 1)) as u64;
+            let reads = (u128::from(pages) * u128::from(spec.read_percent) / 100) as u64;
+            let logged = (ops - pages).saturating_mul(database.commit_bytes.into());
+            Some(MovedBytes {
+                read: reads.saturating_mul(io_size),
+                written: (pages - reads).saturating_mul(io_size).saturating_add(logged),
+            })
+        }
+        Pass::Mix | Pass::Boot => {
             let reads = share(spec.read_percent.into());
             Some(MovedBytes {
                 read: reads.saturating_mul(io_size),
@@ -93,7 +104,8 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
     let io_size = u64::from(spec.io_size_bytes);
     let whole = spec.file_size_bytes.is_multiple_of(io_size);
     match pass {
-        Pass::Mix | Pass::Seeks => Some(ops * io_size),
+        Pass::Mix | Pass::Seeks | Pass::Boot => Some(ops * io_size),
+        Pass::Oltp => None,
         _ if pass.moves_blocks() || pass == Pass::Punch => {
             let block = spec.layout.block_size_bytes;
             let is_equal = whole && block.is_multiple_of(io_size);
@@ -112,7 +124,8 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
 fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
     let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
     match pass {
-        Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Serve => (u64::MAX, None),
+        Pass::Seeks | Pass::OpMix | Pass::Serve => (u64::MAX, None),
+        _ if pass.is_mix() => (u64::MAX, None),
         Pass::RandomRead | Pass::RandomWrite
             if spec.layout.sharing == model::work::Sharing::Shared =>
         {
@@ -159,7 +172,8 @@ const fn is_bounded(load: &Load) -> bool {
 pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
     let mut ops = spec.load.ops_max;
     let mut bytes = spec.load.bytes_max;
-    let is_equal = pass.moves_blocks() || matches!(pass, Pass::Mix | Pass::Seeks | Pass::Punch);
+    let is_equal =
+        pass.moves_blocks() || matches!(pass, Pass::Mix | Pass::Seeks | Pass::Punch | Pass::Boot);
     if is_equal && bytes > 0 {
         let as_ops = bytes.div_ceil(u64::from(spec.io_size_bytes.max(1)));
         ops = if ops == 0 { as_ops } else { ops.min(as_ops) };
@@ -168,7 +182,12 @@ pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u6
     if pass == Pass::Seeks && ops == 0 && spec.time_max_ns(pass).is_none() {
         ops = mixed::SEEKS;
     }
-    (bound_share(spec.workers, worker, ops), bound_share(spec.workers, worker, bytes))
+    let ops = bound_share(spec.workers, worker, ops);
+    let own = match pass {
+        Pass::Boot => spec.vm_boot.bytes.div_ceil(spec.io_size_bytes.max(1).into()),
+        _ => u64::MAX,
+    };
+    (ops.min(own), bound_share(spec.workers, worker, bytes))
 }
 
 /// Returns a worker's share of a common limit; 0 means no limit.

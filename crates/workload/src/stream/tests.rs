@@ -515,3 +515,80 @@ proptest! {
         prop_assert_eq!(pass_size(&spec, pass), all);
     }
 }
+
+fn database(workers: u32) -> RunSpec {
+    let database = model::Database { transaction_ops: 5, commit_bytes: 512, group_commit: 2 };
+    RunSpec { database, ..spec(Workload::Database, workers) }
+}
+
+#[test]
+fn commits_after_each_group() {
+    let of_pages = |workers| {
+        let mut all = ops(&database(workers), Pass::Oltp, 1_386);
+        let mut log: Vec<Op> = all.extract_if(.., |op| op.kind == OpKind::LogAppend).collect();
+        // 1,386 ops are whole groups of 10 pages and an append for each number of workers. The
+        // file has room for 128 appends, and then starts over.
+        assert_eq!(log.len(), 1_386 / 11, "{workers}");
+        log.sort_by_key(|op| op.offset_bytes);
+        let places = (0..126).map(|number| (3, number * 512, 512));
+        assert!(log.iter().map(|op| (op.file, op.offset_bytes, op.len_bytes)).eq(places));
+        all
+    };
+    let alone = sorted(of_pages(1));
+    assert!(alone.iter().all(|op| op.file < 3 && op.len_bytes == 4096));
+    for workers in WORKERS {
+        assert_eq!(sorted(of_pages(workers)), alone, "{workers}");
+    }
+    // A worker reads and writes before it commits.
+    let order: Vec<_> = batches(OpStream::new(&database(1), Pass::Oltp, 0, 42), 22)
+        .iter()
+        .map(|op| op.kind == OpKind::LogAppend)
+        .collect();
+    assert!((0..22).all(|number| order[number] == (number % 11 == 10)), "{order:?}");
+}
+
+#[test]
+fn reuses_log_from_its_start() {
+    let mut only_log = database(2);
+    only_log.database.transaction_ops = 0;
+    let all = ops(&only_log, Pass::Oltp, 300);
+    let appends: Vec<_> = all.iter().filter(|op| op.kind == OpKind::LogAppend).collect();
+    assert_eq!(
+        (appends.len(), appends[127].offset_bytes, appends[128].offset_bytes),
+        (300, 127 * 512, 0)
+    );
+    // Every file is synced at the end by each worker.
+    assert_eq!(all.len() - 300, 2 * 4);
+    assert_eq!(pass_size(&only_log, Pass::Oltp), PassSize { ops: None, bytes: None });
+    let moved = mean_bytes(&database(1), Pass::Oltp, 1_100).unwrap();
+    assert_eq!((moved.read, moved.written), (700 * 4096, 300 * 4096 + 100 * 512));
+}
+
+#[test]
+fn boots_same_places_of_each_image() {
+    for base_image in [false, true] {
+        let mut storm = spec(Workload::VmBoot, 3);
+        storm.read_percent = 95;
+        storm.vm_boot = model::VmBoot { bytes: 400 << 10, base_image };
+        let boot = |worker| -> Vec<Op> {
+            let mut stream = OpStream::new(&storm, Pass::Boot, worker, 42);
+            std::iter::from_fn(|| stream.next_op()).collect()
+        };
+        let places = |worker| -> Vec<_> {
+            boot(worker).iter().map(|op| (op.kind, op.offset_bytes)).collect()
+        };
+        for worker in 0..3 {
+            let mut ops = boot(worker);
+            // It syncs its own image at the end.
+            let sync = ops.pop().unwrap();
+            assert_eq!((sync.kind, sync.file, ops.len()), (OpKind::Sync, worker, 100));
+            assert_eq!(places(worker), places(0));
+            for op in ops {
+                let read_from = if base_image { 3 } else { worker };
+                assert_eq!(op.file, if op.kind == OpKind::Read { read_from } else { worker });
+            }
+        }
+        let size = PassSize { ops: Some(300), bytes: Some(300 * 4096) };
+        assert_eq!(pass_size(&storm, Pass::Boot), size);
+    }
+}

@@ -94,7 +94,7 @@ impl RunLabel {
 
     /// Returns the name of a pass of the run. Workloads with a single kind of pass omit it.
     pub(super) fn with_pass(&self, pass: Pass) -> String {
-        if matches!(pass, Pass::Mix | Pass::OpMix | Pass::App | Pass::Serve) {
+        if pass.is_timed() || matches!(pass, Pass::App | Pass::Boot) {
             return self.to_string();
         }
         Self { work: format!("{} {pass}", self.work), levels: self.levels.clone() }.to_string()

@@ -68,6 +68,8 @@ pub struct NfsFiles {
     pub grid: Option<Grid>,
     /// How durable a WRITE must be before it is acknowledged.
     pub stable: StableHow,
+    /// How durable an append to a log must be before it is acknowledged.
+    pub log_stable: StableHow,
     /// Maximum payload of a READ.
     pub rsize: u32,
     /// Maximum payload of a WRITE.
@@ -97,6 +99,16 @@ impl NfsFiles {
     /// work on them.
     pub(super) const fn is_open_to_all(&self) -> bool {
         self.client_uids > 1
+    }
+
+    /// Returns how durable a WRITE of an op must be. No COMMIT follows for a file that is opened by
+    /// name and closed right away.
+    pub(super) const fn stability_of(&self, kind: OpKind, by_name: bool) -> StableHow {
+        match kind {
+            _ if by_name => StableHow::FileSync,
+            OpKind::LogAppend => self.log_stable,
+            _ => self.stable,
+        }
     }
 
     /// Returns the mode of new files.

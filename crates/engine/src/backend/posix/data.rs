@@ -39,6 +39,16 @@ pub(super) fn update(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpE
     put_data(set, set.bytes_to_return(buffer, op), op)
 }
 
+/// `pwrite`, and `fdatasync` unless the write is durable by itself or needn't be.
+pub(super) fn append_to_log(set: &Files, buffer: &mut [u8], op: &Op) -> Result<u32, OpError> {
+    let written = write(set, buffer, op)?;
+    if set.syncs_log {
+        let file = set.file(op.file)?;
+        retry(|| rustix::fs::fdatasync(file))?;
+    }
+    Ok(written)
+}
+
 fn put_data(set: &Files, data: &[u8], op: &Op) -> Result<u32, OpError> {
     if let Some(map) = set.map(op.file) {
         map.write(op.offset_bytes, data)?;

@@ -28,13 +28,8 @@ impl Uring {
                 self.read_entry(slot, &op)
             }
             OpKind::Allocate | OpKind::Punch => self.fallocate_entry(&op),
-            OpKind::Write | OpKind::PutChars => self.write_entry(slot, &op),
-            OpKind::Sync | OpKind::Commit => {
-                let mut sync = FsyncFlags::empty();
-                sync.set(FsyncFlags::DATASYNC, op.kind == OpKind::Commit);
-                let (fd, flags) = self.written_file(op.file);
-                opcode::Fsync::new(fd).flags(sync).build().flags(flags)
-            }
+            OpKind::Write | OpKind::PutChars | OpKind::LogAppend => self.write_entry(slot, &op),
+            OpKind::Sync | OpKind::Commit => self.sync_entry(&op),
             OpKind::Getattr => {
                 let at = self.statx[slot as usize].as_mut_ptr().cast::<types::statx>();
                 let file = Fd(self.set.files[self.set.index(op.file)].as_raw_fd());
@@ -69,6 +64,14 @@ impl Uring {
             .mode(mode.bits().cast_signed())
             .build()
             .flags(flags)
+    }
+
+    /// Returns the entry of `fsync`, or of `fdatasync` for commits.
+    pub(super) fn sync_entry(&self, op: &Op) -> squeue::Entry {
+        let mut sync = FsyncFlags::empty();
+        sync.set(FsyncFlags::DATASYNC, op.kind != OpKind::Sync);
+        let (fd, flags) = self.written_file(op.file);
+        opcode::Fsync::new(fd).flags(sync).build().flags(flags)
     }
 
     pub(super) fn write_entry(&mut self, slot: u32, op: &Op) -> squeue::Entry {

@@ -1,6 +1,6 @@
 //! What happens when a ring entry completes: either the op is done, or its next entry is pushed.
 //!
-//! An update is a read followed by a write. An op that opens a file by name consists of an open,
+//! An update is a read followed by a write, an append to a log a write followed by a sync. An op that opens a file by name consists of an open,
 //! the pieces of its data, a sync if each file must be durable, and a close even if a piece failed.
 
 use std::hint::black_box;
@@ -24,6 +24,8 @@ pub(super) enum Stage {
     Only,
     /// The second half of an update.
     WriteBack,
+    /// The sync after an append to a log.
+    LogSync,
     Open,
     Piece,
     Sync,
@@ -68,15 +70,27 @@ impl Uring {
         match self.slots[at].stage {
             Stage::Only => {
                 self.slots[at].outcome = self.judge_result(slot, &op, result);
-                let goes_on =
-                    op.kind == OpKind::Update && matches!(self.slots[at].outcome, Outcome::Done(_));
-                if goes_on {
-                    self.slots[at].stage = Stage::WriteBack;
-                    black_box(self.buffers.slot(at));
-                    let entry = self.write_entry(slot, &op);
-                    self.push_entry(&entry, slot);
+                let is_done = matches!(self.slots[at].outcome, Outcome::Done(_));
+                let entry = match op.kind {
+                    OpKind::Update if is_done => {
+                        self.slots[at].stage = Stage::WriteBack;
+                        black_box(self.buffers.slot(at));
+                        self.write_entry(slot, &op)
+                    }
+                    OpKind::LogAppend if is_done && self.set.syncs_log => {
+                        self.slots[at].stage = Stage::LogSync;
+                        self.sync_entry(&op)
+                    }
+                    _ => return true,
+                };
+                self.push_entry(&entry, slot);
+                false
+            }
+            Stage::LogSync => {
+                if result < 0 {
+                    self.slots[at].outcome = failure(result);
                 }
-                !goes_on
+                true
             }
             Stage::WriteBack => {
                 self.slots[at].outcome = moved_outcome(&op, result);

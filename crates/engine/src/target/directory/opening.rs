@@ -149,6 +149,7 @@ impl DirectoryAccess {
             durable: sync_flags(spec.durability),
             sync_each: spec.durability == Durability::Sync
                 && SYNCED_BY_NAME.contains(&spec.workload),
+            syncs_log: spec.durability == Durability::Sync,
             io_size_bytes: largest_op(spec) as usize,
             queue_depth: spec.queue_depth as usize,
         })

@@ -130,6 +130,11 @@ impl NfsAccess {
             is_written: pass.opens() != Opens::Nothing && pass.writes(),
             grid,
             stable: stable_how(spec.durability, spec.nfs().stable),
+            // As kernels do if fdatasync finds a single WRITE to send.
+            log_stable: match spec.durability {
+                Durability::Sync => StableHow::FileSync,
+                other => stable_how(other, spec.nfs().stable),
+            },
             // Files opened by name are transferred in pieces of at most `io_size`.
             rsize: mount.rsize().min(largest_op(spec).max(1)),
             wsize: mount.wsize().min(largest_op(spec).max(1)),

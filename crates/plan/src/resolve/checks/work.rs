@@ -8,7 +8,7 @@ use model::setting::Setting;
 use model::{OpKind, Pass, RunSpec, Sharing, Workload};
 use workload::listed_directories;
 
-use super::{WrittenSettings, checkpoint};
+use super::{WrittenSettings, checkpoint, database};
 use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::limits::{self, show_size};
 use crate::syntax::text;
@@ -34,6 +34,14 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
         Workload::OpMix => check_offered(run, written),
         Workload::DataOps => check_ranges(run, written),
         Workload::Checkpoint => checkpoint::check(run, written),
+        Workload::Database => {
+            check_random(run, written)?;
+            database::check(run, written)
+        }
+        Workload::VmBoot => {
+            check_random(run, written)?;
+            database::check_images(run, written)
+        }
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! [`finding`] is the entry point. Two results are compared only if everything else is equal,
 //! except that targets of different kinds may also differ in their backend.
 
-use model::{Pass, RunSpec, Workload};
+use model::{Pass, RunSpec};
 use stats::effects::LevelEffect;
 
 use super::findings::{Finding, Findings, Ratios};
@@ -99,7 +99,8 @@ fn is_alike<'a>(group: &Group<'a>, a: &UsableRow<'a>, b: &UsableRow<'a>) -> bool
 fn work_identity(spec: &RunSpec) -> [u64; 5] {
     let has_blocks = model::setting::Setting::IoSize.has_workload(spec.workload);
     let io_size = if has_blocks { spec.io_size_bytes } else { 0 };
-    let reads = if spec.workload == Workload::Mixed { spec.read_percent } else { 0 };
+    let has_reads = model::setting::Setting::ReadPercent.has_workload(spec.workload);
+    let reads = if has_reads { spec.read_percent } else { 0 };
     let [workers, files] = [spec.workers, spec.files].map(u64::from);
     [workers, files, spec.file_size_bytes, io_size.into(), reads.into()]
 }

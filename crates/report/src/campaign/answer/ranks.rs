@@ -4,8 +4,8 @@
 //! [`headlines`] returns a sentence for each of the first few runs. Like other results, a figure
 //! that came from a cache, or that may not be used, says so.
 
-use model::Run;
 use model::units::{Size, Wait, three_digits};
+use model::{Pass, Run};
 
 use super::lead::qualify_judged;
 use crate::humanize::{counted, seconds};
@@ -61,12 +61,13 @@ fn describe_pass(row: &Row<'_>, is_first: bool) -> Option<String> {
     let ranks = row.judged.ranks.as_ref()?;
     let mut about = Vec::new();
     if is_first {
-        about.push(describe_size(row.run));
+        about.push(describe_size(row.run, row.judged.pass));
     }
     if ranks.count > 1 {
-        let of = counted(ranks.count as usize, "rank");
+        let noun = ranks.noun;
+        let of = counted(ranks.count as usize, noun);
         let ratio = three_digits(ranks.slowest_ratio);
-        about.push(format!("slowest of {of}, {ratio} times the median rank"));
+        about.push(format!("slowest of {of}, {ratio} times the median {noun}"));
     }
     if let Some((low, high)) = ranks.seconds.confidence_interval() {
         about.push(format!("95 %: {} to {}", seconds(low), seconds(high)));
@@ -76,19 +77,23 @@ fn describe_pass(row: &Row<'_>, is_first: bool) -> Option<String> {
     let qualified = qualify_judged(&row.judged);
     let straggler = ranks.straggler.as_ref().map(|straggler| {
         let host = straggler.host.as_ref().map(|host| format!(" on {host}")).unwrap_or_default();
-        format!(", held up by rank {}{host}", straggler.rank)
+        format!(", held up by {} {}{host}", ranks.noun, straggler.rank)
     });
     let straggler = straggler.unwrap_or_default();
     Some(format!("{} {time}{about}{qualified}{straggler}", row.judged.pass))
 }
 
 /// Returns the bytes that all ranks move together, in the decimal units of disks and of models.
-fn describe_size(run: &Run) -> String {
-    let bytes = run.spec.set_bytes() as f64;
+fn describe_size(run: &Run, pass: Pass) -> String {
+    let moved_bytes = match pass {
+        Pass::Boot => run.spec.vm_boot.bytes.saturating_mul(run.spec.all_workers().into()),
+        _ => run.spec.set_bytes(),
+    };
+    let bytes = moved_bytes as f64;
     let units = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6)];
     let unit = units.iter().find(|(_, factor)| bytes >= *factor);
     unit.map_or_else(
-        || Size(run.spec.set_bytes()).to_string(),
+        || Size(moved_bytes).to_string(),
         |(unit, factor)| format!("{} {unit}", three_digits(bytes / factor)),
     )
 }

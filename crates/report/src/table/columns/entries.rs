@@ -257,6 +257,8 @@ pub(crate) const COLUMNS: &[Column] = &[
         "wire: bytes of all calls and replies, and below them the bytes of file data that the ops \
          moved or changed; medians.",
     ),
+    nullable_column("commits_per_s", Number, |r| Value::median(r.judged.commits_per_s.as_ref()))
+        .member_where_known("commits_per_s"),
     nested_column("ranks", |r| value_of(&r.judged.ranks, |it| Value::Count(it.count.into()))),
     nested_column("time_s", |r| value_of(&r.judged.ranks, |it| seconds_value(it.seconds.median)))
         .shown("time", Ranks, |r, _| ranks_cell(r, |it| show_seconds(it.seconds.median)))
@@ -272,7 +274,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     .shown("slowest rank", Ranks, |r, _| {
         let several = r.judged.ranks.as_ref().filter(|it| it.count > 1);
         let ratio = |it: &RanksCompared| format!("{} x median", three_digits(it.slowest_ratio));
-        let ranks = several.map(|it| humanize::counted(it.count as usize, "rank"));
+        let ranks = several.map(|it| humanize::counted(it.count as usize, it.noun));
         Cell::two_lines(several.map_or_else(dash, ratio), ranks)
     })
     .read("slowest rank: its time compared with the median rank of the same trial."),

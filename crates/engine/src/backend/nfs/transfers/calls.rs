@@ -10,7 +10,7 @@ use nfs_client::Connection;
 use nfs_client::proto::client::{
     Cursor, Data, File, OpenAccess, Operation, OperationKind, PayloadRange,
 };
-use nfs_client::proto::nfs3::{CreateHow, Sattr, SetTime, StableHow, access};
+use nfs_client::proto::nfs3::{CreateHow, Sattr, SetTime, access};
 use nfs_client::proto::nfs4::XattrOption;
 use nfs_client::proto::status::Status;
 use nfs_client::proto::version::ProtocolVersion;
@@ -165,8 +165,7 @@ impl Transfers {
             common.calls.add(operation.kind());
             return Ok(());
         }
-        // No COMMIT follows for a file that is closed right away, so its WRITEs must be durable.
-        let stable = if by_name { StableHow::FileSync } else { common.set.stable };
+        let stable = common.set.stability_of(kind, by_name);
         let mut scratch = std::mem::take(&mut common.scratch);
         let data = payload_of(common, &mut scratch, kind, number, offset, len);
         let operation = Operation::Write { file, offset, stable, data };

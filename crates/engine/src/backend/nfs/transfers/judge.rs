@@ -73,9 +73,8 @@ pub(super) fn judge(
                 return Err(OpError::SHORT);
             }
             common.short_transfers.note_write(count, transfer.len);
-            // Files opened by name are written with FILE_SYNC.
             let in_set = !matches!(transfer.kind, OpKind::Create | OpKind::Append);
-            let requested = if in_set { common.set.stable } else { StableHow::FileSync };
+            let requested = common.set.stability_of(transfer.kind, !in_set);
             // RFC 1813, 3.3.7 and RFC 8881, 18.32.3: a reply may claim more durability than
             // requested, but never less. Whether a COMMIT is needed depends on the claim, not on
             // the request.

@@ -46,7 +46,7 @@ impl Stage {
 pub(super) fn first(op: &Op, common: &WorkerState) -> Stage {
     match op.kind {
         OpKind::Read | OpKind::GetChars | OpKind::Update | OpKind::ReadPlus => Stage::Read,
-        OpKind::Write | OpKind::PutChars => Stage::Write,
+        OpKind::Write | OpKind::PutChars | OpKind::LogAppend => Stage::Write,
         OpKind::Create => Stage::Make,
         OpKind::ReadFile | OpKind::Append | OpKind::SetXattr | OpKind::GetXattr => Stage::Find,
         OpKind::Readlink if common.link(op.file).is_none() => Stage::Find,
