@@ -45,7 +45,7 @@ pub use results::{client, durability, histogram, telemetry};
 pub use runs::checkpoint;
 pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::impossible::Impossible;
-pub use runs::op::{Completion, Op, OpError, OpKind, Outcome};
+pub use runs::op::{Completion, Op, OpError, OpKind, Outcome, PLACE};
 pub use runs::pass::{Opens, Pass};
 pub use runs::placement::Placement;
 pub use runs::repetition::{Discard, Order, Repetition};

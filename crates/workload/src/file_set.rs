@@ -6,6 +6,7 @@
 use model::random::{below, draw};
 use model::{RunSpec, Workload};
 
+use crate::developer::{DeveloperSet, Trees};
 use crate::opmix::OpMixSet;
 
 /// Seed constant that separates sizes from other draws with the same seed.
@@ -28,6 +29,8 @@ enum Sizes {
     Uniform { seed: u64, least: u32, most: u32 },
     /// The files of an op mix.
     OpMix(Box<OpMixSet>),
+    /// Those of a developer's trees.
+    Developer(Box<DeveloperSet>),
 }
 
 impl FileSet {
@@ -49,6 +52,10 @@ impl FileSet {
                 let set = OpMixSet::new(spec);
                 Self { files: set.files(), sizes: Sizes::OpMix(Box::new(set)) }
             }
+            Workload::Developer => {
+                let set = DeveloperSet::new(spec);
+                Self { files: set.numbers(), sizes: Sizes::Developer(Box::new(set)) }
+            }
             _ => Self { sizes: Sizes::Equal(spec.file_size_bytes), files: spec.files },
         }
     }
@@ -56,6 +63,15 @@ impl FileSet {
     /// Returns true if the data of the files is never read, only their names and sizes.
     pub const fn is_only_listed(&self) -> bool {
         matches!(self.sizes, Sizes::Alternating(_))
+    }
+
+    /// Returns true if a file exists when these trees of a developer do. Files of other workloads
+    /// don't belong to trees.
+    pub fn is_in(&self, trees: Trees, file: u32) -> bool {
+        match &self.sizes {
+            Sizes::Developer(set) => set.is_in(trees, file),
+            _ => true,
+        }
     }
 
     /// Returns an upper bound for the numbers of files that exist beforehand.
@@ -74,6 +90,7 @@ impl FileSet {
             Sizes::Alternating(size) => Some(if file.is_multiple_of(2) { *size } else { 0 }),
             Sizes::Uniform { seed, least, most } => Some(uniform(*seed, file, *least, *most)),
             Sizes::OpMix(set) => set.size(file),
+            Sizes::Developer(set) => set.size(file),
         }
     }
 
@@ -102,7 +119,7 @@ impl FileSet {
                 return (u64::from(self.files), u64::from(self.files.div_ceil(2)) * size);
             }
             Sizes::OpMix(set) => return set.totals(),
-            Sizes::Uniform { .. } => {}
+            Sizes::Uniform { .. } | Sizes::Developer(_) => {}
         }
         let mut count = 0;
         let mut bytes = 0;

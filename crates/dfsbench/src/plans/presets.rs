@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 22] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -40,6 +40,9 @@ impl Preset {
         preset!("checkpoint"),
         preset!("contenders"),
         preset!("copies"),
+        preset!("developer"),
+        preset!("developer-options"),
+        preset!("developer-tools"),
         preset!("iozone"),
         preset!("kernel-features"),
         preset!("listing"),

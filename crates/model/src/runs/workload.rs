@@ -43,6 +43,8 @@ words! {
         Checkpoint = "checkpoint",
         /// The weights of a model, read as a server does when it starts.
         ModelLoad = "model_load",
+        /// What developers wait for on a source tree: tar, git, an install, a build, rsync, rm.
+        Developer = "developer",
     }
 }
 
@@ -123,6 +125,22 @@ const BONNIE_IO_SIZE: u64 = 8 << 10;
 
 const BONNIE_PASSES: &[Pass] =
     &[Pass::CharWrite, Pass::Write, Pass::Update, Pass::CharRead, Pass::Read, Pass::Seeks];
+
+/// I/O size of a developer's tools, in bytes: the buffer that `cp` and `cat` use.
+///
+/// **Source:** coreutils, `src/ioblksize.h`: 128 KiB until 2024, 256 KiB since.
+const DEVELOPER_IO_SIZE: u64 = 128 << 10;
+
+const DEVELOPER_PASSES: &[Pass] = &[
+    Pass::Unpack,
+    Pass::BuildReads,
+    Pass::SyncTree,
+    Pass::GitClone,
+    Pass::GitStatus,
+    Pass::GitCheckout,
+    Pass::Install,
+    Pass::RemoveTree,
+];
 
 const LISTING_PASSES: &[Pass] = &[Pass::List, Pass::ListStat, Pass::Find];
 
@@ -323,6 +341,16 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         passes_allowed: &[Pass::Load],
         settings: FILE_PASS_SETTINGS,
         io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Developer,
+        description: "Unpacks, clones, builds from, syncs and removes source trees, as tools do",
+        passes: DEVELOPER_PASSES,
+        passes_allowed: DEVELOPER_PASSES,
+        settings: &[G::Engine, G::Workers, G::Passes, G::IoSize, G::Transfers],
+        io_size_bytes: DEVELOPER_IO_SIZE,
+        is_about_names: true,
         ..USUAL
     },
 ];

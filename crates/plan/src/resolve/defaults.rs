@@ -31,6 +31,10 @@ pub(crate) const SERVER_MEMORY_BYTES: u64 = 256 << 20;
 /// One thread, because the client needs the other core of a small machine.
 pub(crate) const SERVER_THREADS: u32 = 1;
 
+/// Source files of a developer: a project of medium size, which takes a minute where each of its
+/// calls takes a millisecond.
+const DEVELOPER_FILES: u64 = 2_000;
+
 /// Lasts half a second on a server that does ten thousand ops per second.
 pub(crate) const SMALL_FILES: u64 = 5_000;
 
@@ -127,6 +131,9 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::SmallFiles if run.workload == Workload::Transactions => {
             Value::Number(POOL_FILES.max(run.all_workers().into()))
         }
+        Setting::SmallFiles if run.workload == Workload::Developer => {
+            Value::Number(DEVELOPER_FILES.max(run.all_workers().into()))
+        }
         // At least one file per worker, so that none is idle.
         Setting::SmallFiles => Value::Number(SMALL_FILES.max(run.all_workers().into())),
         // A size that find can distinguish from that of an empty file.
@@ -134,7 +141,12 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::SmallFileSize => Value::Number(SMALL_FILE_BYTES),
         Setting::IoSize => io_size(run),
         // A transaction depends on the previous ones, so each worker has only one in flight.
-        Setting::QueueDepth if run.workload == Workload::Transactions => Value::Number(1),
+        // So does an op of a developer's tool.
+        Setting::QueueDepth
+            if matches!(run.workload, Workload::Transactions | Workload::Developer) =>
+        {
+            Value::Number(1)
+        }
         Setting::QueueDepth => Value::Number(run.backend.row().default_queue_depth.into()),
         // The target's own value, if it has one.
         _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => setting.get(run),
@@ -167,6 +179,7 @@ pub(crate) fn directories(target: &Target) -> u64 {
 fn io_size(spec: &RunSpec) -> Value {
     let usual = spec.workload.row().io_size_bytes;
     // A smaller file is transferred in one op. Pools and mixes have files of many sizes.
-    let sized = !matches!(spec.workload, Workload::Transactions | Workload::OpMix);
+    let sized =
+        !matches!(spec.workload, Workload::Transactions | Workload::OpMix | Workload::Developer);
     Value::Number(if sized { usual.min(spec.file_size_bytes.max(1)) } else { usual })
 }

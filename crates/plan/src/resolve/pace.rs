@@ -151,7 +151,10 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     let wanted = scale(run.files.into(), part, all);
     small.files =
         u32::try_from(wanted).unwrap_or(run.files).clamp(files_min, run.files.max(files_min));
-    if !matches!(run.workload, Workload::Metadata | Workload::Transactions | Workload::OpMix) {
+    if !matches!(
+        run.workload,
+        Workload::Metadata | Workload::Transactions | Workload::OpMix | Workload::Developer
+    ) {
         // If there are not fewer files, make them smaller.
         let set_bytes = scale(run.set_bytes(), part, all);
         let block = u64::from(run.io_size_bytes).max(run.layout.block_size_bytes).max(1);
