@@ -160,7 +160,10 @@ impl<'a> Trial<'a> {
         // Inodes are released late, and the next trial would have to wait for that in its measured
         // time.
         let settling = match spec.workload {
-            Workload::Metadata | Workload::Listing | Workload::Transactions
+            Workload::Metadata
+            | Workload::Listing
+            | Workload::Transactions
+            | Workload::Developer
                 if spec.files >= settle::FILES_MIN =>
             {
                 Settling::next_to(&target.local_paths())

@@ -364,10 +364,13 @@ impl TrialTarget {
     ) -> Result<OpenedBackend, TargetError> {
         let work = WorkerPass { spec, pass, worker, files_of, config: &self.config };
         let mut opened = self.access.open(work)?;
-        // A transaction depends on the previous ones; two at the same time would collide.
-        if pass == Pass::Transactions && opened.queue_depth > 1 {
+        // A transaction depends on the previous ones; two at the same time would collide. So does
+        // an op of a developer's tool.
+        let depends = pass == Pass::Transactions || pass.is_of_developer();
+        if depends && opened.queue_depth > 1 {
+            let what = if pass == Pass::Transactions { "transactions" } else { "ops" };
             let evidence = format!(
-                "{} concurrent transactions per worker requested, 1 effective: each depends on \
+                "{} concurrent {what} per worker requested, 1 effective: each depends on \
                  earlier ones (hint: use more --workers)",
                 opened.queue_depth
             );

@@ -48,6 +48,7 @@ impl WorkingSetTracker {
     /// doesn't touch files by number.
     pub fn new(spec: &RunSpec, pass: Pass, seed: u64) -> Option<Self> {
         if pass.lists()
+            || pass.is_of_developer()
             || matches!(
                 pass,
                 Pass::App | Pass::Mkdir | Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir

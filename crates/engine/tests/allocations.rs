@@ -302,7 +302,11 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     listing.file_size_bytes = 1;
     listing.files = 1_000;
     listing.passes = Workload::Listing.passes().to_vec();
-    let mut all = vec![names, sweeps, pool, mix, rewrites, database, boot, listing];
+    let mut developer = small(Workload::Developer);
+    developer.queue_depth = 1;
+    developer.io_size_bytes = 8192;
+    developer.passes = Workload::Developer.passes().to_vec();
+    let mut all = vec![names, sweeps, pool, mix, rewrites, database, boot, listing, developer];
     if !ranges.speaks_nfs() || ranges.nfs().version == NfsVersion::V4_2 {
         all.push(ranges);
     }

@@ -327,6 +327,7 @@ fn rows_of<'s, 'a>(rows: &[&'s Row<'a>], kind: TableKind) -> Vec<&'s Row<'a>> {
 fn kind_of(row: &Row<'_>) -> TableKind {
     match row {
         _ if row.is_program() => TableKind::Programs,
+        _ if row.judged.pass.is_of_developer() => TableKind::Tools,
         _ if row.is_timed_by_rank() => TableKind::Ranks,
         _ if row.judged.pass.moves_frames() => TableKind::Frames,
         _ => TableKind::Rates,
@@ -404,6 +405,7 @@ fn figure_table(
         TableKind::Rates => "All runs and passes, with caveats next to each figure.",
         TableKind::Ranks => "All times of slowest ranks, with caveats next to each figure.",
         TableKind::Frames => "All streams, with caveats next to each figure.",
+        TableKind::Tools => "All passes of tools, with caveats next to each figure.",
         TableKind::Programs => "All commands, with caveats next to each figure.",
     };
     Table {

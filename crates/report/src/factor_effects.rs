@@ -143,7 +143,7 @@ impl PassFactors {
                 factors.push(Factor::new(name));
             }
         }
-        let are_times = pass == Pass::App;
+        let are_times = pass.is_timed_as_whole();
         let mut observations = Vec::new();
         let mut levels_of_rows = Vec::new();
         let metric = RateMetric::for_rows(pass, counted.iter().copied());

@@ -7,6 +7,7 @@
 pub(crate) mod best_and_worst;
 pub(crate) mod columns;
 pub(crate) mod joined_campaigns;
+pub(crate) mod local_disk;
 pub(crate) mod pivot;
 pub(crate) mod rate_metric;
 pub(crate) mod row;
@@ -24,6 +25,7 @@ use stats::{CaveatExtent, Judged, judge};
 
 use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions, declared_requirements};
 
+pub(crate) use local_disk::is_on_local_disk;
 pub(crate) use row::Row;
 
 /// Displayed if a setting does not apply.
@@ -94,12 +96,21 @@ impl<'a> Sheet<'a> {
         for (number, run) in campaign.runs.iter().enumerate() {
             let values = settings.values(number, &columns);
             for judged in judge::run(run) {
-                rows.push(Row { run, values: values.clone(), judged, mark: None });
+                rows.push(Row {
+                    run,
+                    values: values.clone(),
+                    judged,
+                    mark: None,
+                    times_local: None,
+                });
             }
         }
         // Marks depend on all rows of a pass, so set them once the rows are complete.
         for (number, mark) in best_and_worst::mark_rows(&rows).into_iter().enumerate() {
             rows[number].mark = mark;
+        }
+        for (number, times) in local_disk::compare_rows(&rows).into_iter().enumerate() {
+            rows[number].times_local = times;
         }
         let requirements = declared_requirements(campaign);
         let caveats = Vec::new();

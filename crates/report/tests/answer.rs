@@ -7,8 +7,8 @@ mod campaigns;
 use campaigns::{empty, failed, made, quick, spec, sweep, wide};
 use model::testing::RunBuilder;
 use model::{
-    BackendKind, Campaign, CaveatCode, CheckpointModel, Durability, FrameDelivery, OfferedLoad,
-    Pass, Proto, RunSpec, Target, Workload,
+    BackendKind, Campaign, CaveatCode, CheckpointModel, Durability, Fact, FrameDelivery,
+    OfferedLoad, Pass, Proto, RunSpec, Target, Workload,
 };
 use report::{FactorEffects, Format, render};
 
@@ -556,4 +556,49 @@ fn states_commits_before_rates() {
     insta::assert_snapshot!(commits(&one), @"");
     insta::assert_snapshot!(commits(&both), @"");
     assert_eq!(commits(&checkpoints(1)), "");
+}
+
+/// The passes of a developer on a local disk and on a server, where they take `times` as long.
+fn developers(times: u64, device: &str) -> Campaign {
+    let mut runs = Vec::new();
+    for (target, backend) in [("dir", BackendKind::Posix), ("nfs", BackendKind::Nfs)] {
+        let spec = spec(target, backend, Workload::Developer);
+        runs.push((RunBuilder::from(spec).files(100).build(), 30, 5));
+    }
+    let mut campaign = made(runs);
+    for (number, run) in campaign.runs.iter_mut().enumerate() {
+        for trial in &mut run.trials {
+            if number == 0 {
+                trial.facts.push(Fact::new("target", "device", device, "/proc/self/mountinfo"));
+            }
+            for pass in &mut trial.passes {
+                let once_ns = 1_000_000_000 + 10_000_000 * u64::from(trial.index);
+                pass.window_ns = if number == 0 { once_ns } else { once_ns * times };
+                pass.scope.rank_times_ns = vec![pass.window_ns];
+            }
+        }
+    }
+    campaign
+}
+
+#[test]
+fn compares_developers_with_local_disk() {
+    let campaign = developers(4, "/dev/vda1");
+    insta::assert_snapshot!(lead(&campaign)[0]);
+    let csv = render(&campaign, Format::Csv);
+    let mut lines = csv.lines();
+    let names: Vec<_> = lines.next().unwrap().split(',').collect();
+    let at = names.iter().position(|name| *name == "times_local_disk").unwrap();
+    let times: Vec<_> = lines.map(|line| line.split(',').nth(at).unwrap().to_owned()).collect();
+    assert_eq!(times[..8], [""; 8], "the local disk itself");
+    assert_eq!(times[8..], ["4.0000"; 8]);
+    // Times, not rates: more is slower.
+    let text = render(&campaign, Format::Markdown);
+    assert!(text.contains("takes 4.0x as long"), "{text}");
+}
+
+#[test]
+fn memory_is_no_local_disk() {
+    let text = render(&developers(4, "tmpfs"), Format::Markdown);
+    assert!(!text.contains("instead of"), "{text}");
 }

@@ -32,7 +32,7 @@ pub use parts::{Cpu, KindShare, WireUse};
 use rates::{
     RateOf, append_rate, byte_rate, common_byte_rate, common_op_rate, common_share,
     comparable_rate, first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,
-    slowest_rank_seconds,
+    slowest_rank_seconds, whole_rate,
 };
 
 /// Judgment of one pass over all trials of a run.
@@ -260,6 +260,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
     let sorted = TrialGroups::from_run(run, pass);
     let used = sorted.used_results();
     let is_bytes = pass.is_byte_rate();
+    let is_whole = pass.is_of_developer();
     let ops_per_s = sorted.summarize(op_rate);
     let bytes_per_s = sorted.summarize(byte_rate);
     let mut judged = Judged {
@@ -270,8 +271,12 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         rate: sorted.summarize(comparable_rate(pass)),
         ops_per_s,
         bytes_per_s: if moves_data(pass) { bytes_per_s } else { None },
-        first_done: sorted.summarize(if is_bytes { first_byte_rate } else { first_op_rate }),
-        common: sorted.summarize(if is_bytes { common_byte_rate } else { common_op_rate }),
+        first_done: sorted
+            .summarize(if is_bytes { first_byte_rate } else { first_op_rate })
+            .filter(|_| !is_whole),
+        common: sorted
+            .summarize(if is_bytes { common_byte_rate } else { common_op_rate })
+            .filter(|_| !is_whole),
         common_window_share: median(&rates_of(sorted.used_trials(), common_share)),
         points: sorted.list_points(pass),
         set_aside: sorted.list_set_aside(),
@@ -302,7 +307,11 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
     // Comparable rates decide whether trials agree; the achieved ones are displayed.
     judged.caveats = caveats::collect(&run.spec, &sorted, &judged);
     judged.verdict = verdict_of(&sorted, &judged);
-    judged.rate = if is_bytes { bytes_per_s } else { ops_per_s };
+    judged.rate = match pass {
+        _ if is_whole => sorted.summarize(whole_rate),
+        _ if is_bytes => bytes_per_s,
+        _ => ops_per_s,
+    };
     judged
 }
 

@@ -17,7 +17,7 @@ pub enum Rate {
     Ops(f64),
     /// Entries of directories per second.
     Entries(f64),
-    /// Commands per second, displayed as the wall time of one.
+    /// Commands or whole passes per second, displayed as the wall time of one.
     Commands(f64),
 }
 
@@ -25,7 +25,7 @@ impl Rate {
     /// Adds the unit of a pass to a number per second.
     pub const fn for_pass(pass: Pass, per_s: f64) -> Self {
         match pass {
-            Pass::App => Self::Commands(per_s),
+            _ if pass.is_timed_as_whole() => Self::Commands(per_s),
             _ if pass.is_byte_rate() => Self::Bytes(per_s),
             _ if pass.lists() => Self::Entries(per_s),
             _ => Self::Ops(per_s),

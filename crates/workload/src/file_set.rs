@@ -8,6 +8,7 @@ use std::sync::Arc;
 use model::random::{below, draw};
 use model::{RunSpec, Workload};
 
+use crate::developer::{DeveloperSet, Trees};
 use crate::kv_cache::Contexts;
 use crate::opmix::OpMixSet;
 
@@ -33,6 +34,8 @@ enum Sizes {
     Cached { contexts: Contexts, present: Arc<[u32]> },
     /// The files of an op mix.
     OpMix(Box<OpMixSet>),
+    /// Those of a developer's trees.
+    Developer(Box<DeveloperSet>),
 }
 
 impl FileSet {
@@ -59,6 +62,10 @@ impl FileSet {
                 let set = OpMixSet::new(spec);
                 Self { files: set.files(), sizes: Sizes::OpMix(Box::new(set)) }
             }
+            Workload::Developer => {
+                let set = DeveloperSet::new(spec);
+                Self { files: set.numbers(), sizes: Sizes::Developer(Box::new(set)) }
+            }
             _ => Self { sizes: Sizes::Equal(spec.file_size_bytes), files: spec.files },
         }
     }
@@ -66,6 +73,15 @@ impl FileSet {
     /// Returns true if the data of the files is never read, only their names and sizes.
     pub const fn is_only_listed(&self) -> bool {
         matches!(self.sizes, Sizes::Alternating(_))
+    }
+
+    /// Returns true if a file exists when these trees of a developer do. Files of other workloads
+    /// don't belong to trees.
+    pub fn is_in(&self, trees: Trees, file: u32) -> bool {
+        match &self.sizes {
+            Sizes::Developer(set) => set.is_in(trees, file),
+            _ => true,
+        }
     }
 
     /// Returns an upper bound for the numbers of files that exist beforehand.
@@ -89,6 +105,7 @@ impl FileSet {
                 is_present.then(|| contexts.size(file))
             }
             Sizes::OpMix(set) => set.size(file),
+            Sizes::Developer(set) => set.size(file),
         }
     }
 
@@ -117,7 +134,7 @@ impl FileSet {
                 return (u64::from(self.files), u64::from(self.files.div_ceil(2)) * size);
             }
             Sizes::OpMix(set) => return set.totals(),
-            Sizes::Uniform { .. } | Sizes::Cached { .. } => {}
+            Sizes::Uniform { .. } | Sizes::Cached { .. } | Sizes::Developer(_) => {}
         }
         let mut count = 0;
         let mut bytes = 0;

@@ -7,6 +7,7 @@
 #![warn(unreachable_pub)]
 
 mod arrivals;
+mod developer;
 mod file_set;
 pub mod journal;
 mod kv_cache;
@@ -23,6 +24,7 @@ pub mod stream;
 mod transactions;
 mod zipf;
 
+pub use developer::{DeveloperSet, Trees};
 pub use file_set::FileSet;
 pub use journal::Journal;
 pub use mismatch::Mismatch;

@@ -9,6 +9,7 @@ use std::ffi::CStr;
 use model::work::{Sharing, Tree};
 use model::{RunSpec, Workload};
 
+use crate::developer::{self, TreeDirectory, Trees};
 use crate::names::{Name, Sort};
 use crate::opmix::OpMixSet;
 
@@ -28,6 +29,16 @@ pub struct Places {
     prefixes: Vec<Box<[u8]>>,
     /// Parent of each directory, or `None` for the working directory itself.
     parents: Vec<Option<u32>>,
+    /// The trees of a developer, one set for each worker.
+    developer: Option<DeveloperPlaces>,
+}
+
+/// The directories of a developer's trees, which are the same for each worker.
+#[derive(Clone, Debug)]
+struct DeveloperPlaces {
+    directories: Vec<TreeDirectory>,
+    /// Directory of each file, by their numbers among those of its worker.
+    of_files: Vec<u32>,
 }
 
 /// How numbers are assigned to directories.
@@ -39,6 +50,8 @@ enum Rule {
     TreePerWorker { workers: u32, nodes: u32 },
     /// Fill one place completely, then the next.
     Filled { per_place: u32 },
+    /// Numbers and places of a worker are equal to its own number, modulo the number of workers.
+    Developer { workers: u32 },
 }
 
 impl Places {
@@ -54,13 +67,33 @@ impl Places {
                 let files = OpMixSet::new(spec).files();
                 Self::flat(files.div_ceil(per_place), Rule::Filled { per_place })
             }
+            Workload::Developer => Self::of_developer(spec),
             _ => Self::flat(0, Rule::InTurn),
         }
     }
 
+    fn of_developer(spec: &RunSpec) -> Self {
+        let workers = spec.workers.max(1);
+        let directories = developer::directories(spec);
+        let mut places = Self::empty(Rule::Developer { workers });
+        let mut of_files = Vec::new();
+        for (number, directory) in directories.iter().enumerate() {
+            for worker in 0..workers {
+                places.add_below(directory.parent.map(|parent| parent * workers + worker));
+            }
+            of_files.extend(directory.files.clone().map(|_| number as u32));
+        }
+        places.developer = Some(DeveloperPlaces { directories, of_files });
+        places
+    }
+
+    const fn empty(rule: Rule) -> Self {
+        Self { rule, prefixes: Vec::new(), parents: Vec::new(), developer: None }
+    }
+
     /// Returns `count` sibling directories, none of which is the working directory itself.
     fn flat(count: u32, rule: Rule) -> Self {
-        let mut places = Self { rule, prefixes: Vec::new(), parents: Vec::new() };
+        let mut places = Self::empty(rule);
         if count == 0 {
             places.add_root();
         }
@@ -76,7 +109,7 @@ impl Places {
         let nodes = tree_nodes(tree.depth, tree.branching);
         let own = tree.sharing == Sharing::Own;
         let rule = if own { Rule::TreePerWorker { workers, nodes } } else { Rule::InTurn };
-        let mut places = Self { rule, prefixes: Vec::new(), parents: Vec::new() };
+        let mut places = Self::empty(rule);
         for _ in 0..if own { workers } else { 1 } {
             let root = places.count();
             if own || !in_root {
@@ -116,8 +149,12 @@ impl Places {
 
     /// Returns the place of the file, directory or link with this number.
     #[inline]
-    pub const fn of_number(&self, number: u32) -> u32 {
+    pub fn of_number(&self, number: u32) -> u32 {
         match self.rule {
+            Rule::Developer { workers } => {
+                let of_files = self.developer.as_ref().map_or(&[][..], |it| &it.of_files);
+                of_files[(number / workers) as usize] * workers + number % workers
+            }
             Rule::InTurn => number % self.count(),
             // A worker's names have its number modulo the number of workers. The quotient is
             // assigned to the nodes of its own tree in turn.
@@ -126,6 +163,21 @@ impl Places {
             }
             Rule::Filled { per_place } => (number / per_place) % self.count(),
         }
+    }
+
+    /// Returns true if a place exists when these trees of a developer do. Other places always do.
+    pub fn is_in(&self, trees: Trees, place: u32) -> bool {
+        match (self.rule, &self.developer) {
+            (Rule::Developer { workers }, Some(it)) => {
+                developer::is_made(&it.directories[(place / workers) as usize], trees)
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns true if passes create and remove places.
+    pub const fn are_made_by_passes(&self) -> bool {
+        self.developer.is_some()
     }
 
     /// Returns the number of trees, each of which has the same number of directories.

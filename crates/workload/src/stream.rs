@@ -7,6 +7,7 @@
 //! allocates or fails.
 
 mod by_name;
+mod developer;
 mod directories;
 mod mixed;
 mod size;
@@ -21,6 +22,7 @@ use crate::kv_cache::CacheStream;
 use crate::opmix::OpMixStream;
 use crate::transactions::{PoolRemains, PoolStream};
 use by_name::ByName;
+use developer::Developer;
 use directories::Directories;
 use mixed::Mixed;
 use sweep::{Scatter, Sweep};
@@ -67,6 +69,7 @@ enum Family {
     Mixed(Mixed),
     ByName(ByName),
     Directories(Directories),
+    Developer(Box<Developer>),
     Pool(Box<PoolStream>),
     Remains(PoolRemains),
     Cache(Box<CacheStream>),
@@ -296,6 +299,9 @@ impl Family {
             Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),
             Pass::App => Self::Nothing,
             Pass::Punch | Pass::Seek => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
+            _ if pass.is_of_developer() => {
+                Self::Developer(Box::new(Developer::new(spec, pass, worker)))
+            }
             _ if pass.lists() => Self::Directories(Directories::new(spec, kind, worker)),
             _ if pass.moves_blocks() => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
             _ => Self::ByName(ByName::new(spec, pass, kind, worker, seed)),
@@ -309,6 +315,7 @@ impl Family {
             Self::Scatter(scatter) => scatter.next(),
             Self::ByName(names) => names.next(),
             Self::Directories(directories) => directories.next(),
+            Self::Developer(developer) => developer.next(),
             Self::Pool(pool) => pool.next(),
             Self::Remains(remains) => remains.next(),
             Self::Cache(cache) => cache.next(),

@@ -6,7 +6,7 @@
 use engine::target::Inventory;
 use fleet::KindTotals;
 use model::{CrossCheck, OpKind, Opens, Pass, PassResult, RunSpec, Share, Workload};
-use workload::{FileSet, Places};
+use workload::{DeveloperSet, FileSet, Places, Trees};
 
 use super::{CrossCheckSources, count_kind, cross_check};
 
@@ -95,6 +95,9 @@ pub(super) fn cross_checks(
             cross_checks.push(cross_check(left, inventory.directories, DIRECTORIES));
         }
         Pass::OpMix => cross_checks.extend(of_mix(spec, result, &sources.others, inventory)),
+        pass if pass.is_of_developer() => {
+            cross_checks.extend(of_developer(spec, result, share, inventory));
+        }
         _ => {}
     }
     cross_checks
@@ -133,6 +136,33 @@ fn of_mix(
         cross_check(files, inventory.files, FILES),
         cross_check(directories, inventory.directories, DIRECTORIES),
         cross_check(links, inventory.links, LINKS),
+    ]
+}
+
+/// Compares the trees of a developer with what existed before the pass, what it created and what it
+/// removed.
+fn of_developer(
+    spec: &RunSpec,
+    result: &PassResult,
+    share: Share,
+    inventory: Inventory,
+) -> Vec<CrossCheck> {
+    let Some(before) = Trees::at_start_of(spec, result.pass) else { return Vec::new() };
+    let set = DeveloperSet::new(spec);
+    let owns = |number| share.owns(number, spec.workers);
+    let (files, _) = set.totals(before, owns);
+    let (created, _) = count_kind(result, OpKind::Create);
+    let (removed, _) = count_kind(result, OpKind::Remove);
+    // Files have the same size however often they are created.
+    let (_, bytes) = set.totals(before.after(result.pass), owns);
+    let places = Places::new(spec);
+    let existed = (0..places.count()).filter(|place| owns(*place) && places.is_in(before, *place));
+    let made = existed.count() as u64 + count_kind(result, OpKind::Mkdir).0;
+    let directories = made.saturating_sub(count_kind(result, OpKind::Rmdir).0);
+    vec![
+        cross_check((files + created).saturating_sub(removed), inventory.files, FILES),
+        cross_check(bytes, inventory.bytes, BYTES),
+        cross_check(directories, inventory.directories, DIRECTORIES),
     ]
 }
 

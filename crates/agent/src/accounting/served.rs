@@ -6,7 +6,7 @@
 //! operations carry them along.
 
 use engine::backend::{BackendCounts, Calls, OperationKind};
-use model::{CrossCheck, NfsVersion, OpKind, PassResult, RunSpec};
+use model::{CrossCheck, NfsVersion, OpKind, PassResult, RunSpec, Workload};
 
 use super::{bytes_of, count_kind, cross_check};
 use crate::ServerCounts;
@@ -152,6 +152,10 @@ fn operations(kind: OpKind, spec: &RunSpec) -> [Option<OperationKind>; 2] {
         OpKind::Create | OpKind::ReadFile | OpKind::Append => {
             let first = if kind == OpKind::Create { Kind::Create } else { Kind::Open };
             return [Some(first), Some(Kind::Close)];
+        }
+        // The file is not open, as those of a mix are.
+        OpKind::Setattr if spec.workload == Workload::Developer => {
+            return [Some(Kind::Lookup), Some(Kind::Setattr)];
         }
         OpKind::SetXattr => return [Some(Kind::Lookup), Some(Kind::Setxattr)],
         OpKind::GetXattr => return [Some(Kind::Lookup), Some(Kind::Getxattr)],

@@ -67,6 +67,29 @@ fn times_tar_of_generated_tree() {
 }
 
 #[test]
+fn runs_tools_of_developers() {
+    for (form, command) in [
+        ("archive", "tar -xf tree.tar --one-top-level=unpacked"),
+        ("repository", "git clone --quiet --no-hardlinks tree clone"),
+        ("repository", "git -C tree diff --quiet --exit-code HEAD"),
+        ("copy", "rsync -a tree/ copy"),
+    ] {
+        let program = command.split(' ').next().unwrap();
+        if std::process::Command::new(program).arg("--version").output().is_err() {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = app(folder.path(), command);
+        spec.command.setup = words(&format!("dfsbench:tree files=50 as={form}"));
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
+        assert_eq!(agent.run(Pass::App).broken, None, "{command}");
+        agent.end();
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{command}");
+    }
+}
+
+#[test]
 fn builds_small_tree() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "make --directory tree --jobs 2");

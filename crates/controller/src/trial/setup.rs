@@ -44,7 +44,8 @@ pub(crate) fn before_trial(
 /// Returns what to redo before a pass: drop caches if the pass reads, and recreate exports and
 /// mounts if every pass starts fresh. Before the first pass they are new already.
 pub(crate) fn steps_before(spec: &RunSpec, lab: &LabSpec, pass: Pass) -> Invalidation {
-    let reads = pass.reads() || pass.lists() || matches!(pass, Pass::GetXattr | Pass::Copy);
+    let looks = matches!(pass, Pass::GetXattr | Pass::Copy | Pass::SyncTree | Pass::RemoveTree);
+    let reads = pass.reads() || pass.lists() || looks;
     let wanted = if reads { lab.invalidation } else { Invalidation::None };
     if lab.fresh == Fresh::Pass && spec.passes().first() != Some(&pass) {
         return wanted.max(Invalidation::ServerRemount);

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 29] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -42,6 +42,9 @@ impl Preset {
         preset!("contenders"),
         preset!("copies"),
         preset!("database"),
+        preset!("developer"),
+        preset!("developer-options"),
+        preset!("developer-tools"),
         preset!("iozone"),
         preset!("kernel-features"),
         preset!("kv-cache"),

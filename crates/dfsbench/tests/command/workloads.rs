@@ -240,6 +240,51 @@ fn the_plans_of_names_run() {
 }
 
 #[test]
+fn developer_plan_runs() {
+    assert_eq!(shortened("developer", &["--small-files", "20"]), 8 * 3);
+}
+
+/// Runs the passes of a developer and checks that all counts agree; returns the results.
+fn developed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {
+    let work = ["run", target, "--workload", "developer", "--quiet", "--format", "json"];
+    let end = cli.run(&[&work[..], flags].concat());
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    for trial in json["runs"].as_array().unwrap().iter().flat_map(|run| run["trials"].as_array()) {
+        for pass in trial.iter().flat_map(|trial| trial["passes"].as_array().unwrap()) {
+            assert!(!pass["cross_checks"].as_array().unwrap().is_empty(), "{pass}");
+            for check in pass["cross_checks"].as_array().unwrap() {
+                assert_eq!(check["expected"], check["found"], "{}: {check}", pass["pass"]);
+            }
+        }
+    }
+    let figures = json["figures"].as_array().unwrap().clone();
+    for figure in &figures {
+        assert_ne!(figure["verdict"], "invalid", "{figure}");
+        assert!(figure["ranks"]["time_s"]["median"].as_f64().unwrap() > 0.0, "{figure}");
+    }
+    cli.assert_target_is_empty();
+    figures
+}
+
+#[test]
+fn counts_every_op_of_developers() {
+    let cli = Cli::new();
+    let few = ["--small-files", "61", "--workers", "2", "--trials", "1"];
+    let versions = [&few[..], &["--nfsvers", "2,3,4.0,4.2"]].concat();
+    assert_eq!(developed(&cli, "embedded", &versions).len(), 4 * 8);
+    for backend in ["posix", "uring"] {
+        let flags = [&few[..], &["--backend", backend]].concat();
+        assert_eq!(developed(&cli, "target", &flags).len(), 8);
+    }
+    // What no pass has created is there when the next one needs it.
+    let passes = "git_status+rm+build+unpack+install+rsync+git_checkout+git_clone";
+    for target in ["target", "embedded"] {
+        let flags = [&few[..], &["--passes", passes]].concat();
+        assert_eq!(developed(&cli, target, &flags).len(), 8);
+    }
+}
+
+#[test]
 fn the_plan_of_op_mixes_runs() {
     let short = ["--rate", "300", "--duration", "200ms", "--warmup", "20ms"];
     assert_eq!(shortened("op-mix", &short), 1);

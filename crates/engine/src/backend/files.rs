@@ -174,6 +174,16 @@ impl Files {
         self.places.path(self.places.of_number(number), Name::new(sort, number))
     }
 
+    /// Returns the path of the directory that an op creates or removes.
+    #[inline]
+    pub(crate) fn directory_path(&self, op: &Op) -> PathName {
+        if op.is_of_place() {
+            self.places.path_of(op.file)
+        } else {
+            self.path(Sort::Directory, op.file)
+        }
+    }
+
     /// Returns the path that a link op gives to its file.
     #[inline]
     pub(crate) fn second_path(&self, op: &Op) -> PathName {

@@ -97,5 +97,13 @@ fn make_tree(bench: &ToolContext, arguments: &[String]) -> Result<(), TargetErro
     for program in wanted.needs {
         bench.read_version(program, "--version")?;
     }
-    tree::make(&bench.directory, wanted.files).map_err(|error| wrong(error.to_string()))
+    if let Some(form) = wanted.form {
+        bench.read_version(form.program, "--version")?;
+    }
+    tree::make(&bench.directory, wanted.files).map_err(|error| wrong(error.to_string()))?;
+    for command in wanted.form.map_or(&[][..], |form| form.commands) {
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        run_untimed(bench, "setup", &words)?;
+    }
+    Ok(())
 }

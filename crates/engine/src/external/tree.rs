@@ -32,6 +32,34 @@ program: $(OBJECTS)
 \t$(CC) $(CFLAGS) -I. -c -o $@ $<
 ";
 
+/// What a tree is turned into, with the program for it and its commands.
+///
+/// Settings of users, such as signatures or a daemon, must not matter.
+const FORMS: [TreeForm; 3] = [
+    TreeForm { name: "archive", program: "tar", commands: &["tar -cf tree.tar tree"] },
+    TreeForm {
+        name: "repository",
+        program: "git",
+        commands: &[
+            "git init --quiet tree",
+            "git -C tree -c core.autocrlf=false add --all",
+            "git -C tree -c user.name=dfsbench -c user.email=dfsbench@localhost \
+             -c commit.gpgsign=false -c gc.auto=0 commit --quiet --no-verify -m tree",
+        ],
+    },
+    TreeForm { name: "copy", program: "rsync", commands: &["rsync -a tree/ copy"] },
+];
+
+/// A form of a tree; see [`FORMS`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TreeForm {
+    name: &'static str,
+    /// The program that makes it.
+    pub program: &'static str,
+    /// Its commands, whose words are separated by spaces.
+    pub commands: &'static [&'static str],
+}
+
 /// The requested properties of a tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TreeRequest<'a> {
@@ -39,14 +67,16 @@ pub(super) struct TreeRequest<'a> {
     pub files: u32,
     /// Programs that will be used on it.
     pub needs: Vec<&'a str>,
+    /// What it is turned into, if anything.
+    pub form: Option<&'static TreeForm>,
 }
 
-/// Parses the arguments after [`WORD`]: `files=2000` and `needs=make,cc`.
+/// Parses the arguments after [`WORD`]: `files=2000`, `needs=make,cc` and `as=repository`.
 ///
 /// # Errors
 /// If an argument is invalid.
 pub(super) fn parse_request(arguments: &[String]) -> Result<TreeRequest<'_>, String> {
-    let mut wanted = TreeRequest { files: 1000, needs: Vec::new() };
+    let mut wanted = TreeRequest { files: 1000, needs: Vec::new(), form: None };
     for argument in arguments {
         match argument.split_once('=') {
             Some(("files", count)) => {
@@ -57,7 +87,17 @@ pub(super) fn parse_request(arguments: &[String]) -> Result<TreeRequest<'_>, Str
                 wanted.files = files;
             }
             Some(("needs", programs)) => wanted.needs.extend(programs.split(',')),
-            _ => return Err(format!("`{argument}` is neither files=COUNT nor needs=PROGRAMS")),
+            Some(("as", name)) => {
+                let Some(form) = FORMS.iter().find(|form| form.name == name) else {
+                    let names = FORMS.each_ref().map(|form| form.name).join(", ");
+                    return Err(format!("`{argument}`: as must be one of {names}"));
+                };
+                wanted.form = Some(form);
+            }
+            _ => {
+                let known = "files=COUNT, needs=PROGRAMS or as=FORM";
+                return Err(format!("`{argument}` is none of {known}"));
+            }
         }
     }
     Ok(wanted)
@@ -120,13 +160,20 @@ mod tests {
         let arguments = words("files=60 needs=make,cc");
         assert_eq!(
             parse_request(&arguments),
-            Ok(TreeRequest { files: 60, needs: vec!["make", "cc"] })
+            Ok(TreeRequest { files: 60, needs: vec!["make", "cc"], form: None })
         );
+        let form = |line| {
+            let arguments = words(line);
+            parse_request(&arguments).map(|wanted| wanted.form.unwrap().program)
+        };
+        assert_eq!(form("as=archive"), Ok("tar"));
+        assert_eq!(form("files=9 as=repository"), Ok("git"));
+        assert!(form("as=zip").unwrap_err().contains("archive, repository, copy"));
         assert_eq!(
             parse_request(&words("files=0")).unwrap_err(),
             "`files=0`: files must be 1 to 100000"
         );
-        assert!(parse_request(&words("bytes=7")).unwrap_err().contains("neither"));
+        assert!(parse_request(&words("bytes=7")).unwrap_err().contains("none of"));
     }
 
     #[test]

@@ -21,11 +21,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use model::units::Size;
 use model::work::{is_mark, mark_of};
-use model::{Fact, RunSpec};
+use model::{Fact, Pass, RunSpec, Workload};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::names::Sort;
-use workload::{FileSet, Name, Places};
+use workload::{DeveloperSet, FileSet, Name, Places, Trees};
 
 use super::access::{TargetAccess, WorkerPass, is_removed_but_open};
 use super::fixtures::Preparation;
@@ -137,7 +137,7 @@ impl TargetAccess for DirectoryAccess {
         if todo.wipe {
             self.wipe(&config.stop)?;
         }
-        self.make_places(config)?;
+        self.make_places(todo.make.trees, spec.workers, config)?;
         self.write_fixtures(todo.make, set, spec.workers, config)
     }
 
@@ -377,7 +377,13 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Targ
     let files = u64::from(spec.files).div_ceil(targets as u64);
     // Clones share their space with the original.
     let has_twins = spec.passes().iter().any(|pass| pass.fills_twins());
-    let needed = whole_blocks.saturating_mul(files).saturating_mul(1 + u64::from(has_twins));
+    let mut needed = whole_blocks.saturating_mul(files).saturating_mul(1 + u64::from(has_twins));
+    if spec.workload == Workload::Developer {
+        let all = Trees::needed_by(Pass::RemoveTree);
+        let (files, bytes) = DeveloperSet::new(spec).totals(all, |_| true);
+        // Half a block of each file is unused on average.
+        needed = bytes.saturating_add(files.saturating_mul(block / 2));
+    }
     // Some file systems (ramfs, some FUSE) report zero blocks, which doesn't mean that they are
     // full.
     if found.f_blocks > 0 && free < needed {

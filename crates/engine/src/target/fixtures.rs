@@ -7,7 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::{Opens, Pass, RunSpec};
-use workload::FileSet;
+use workload::{FileSet, Trees};
 
 /// Objects to create, each numbered from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(super) struct Fixtures {
     pub(super) directories: u32,
     /// Number of symbolic links.
     pub(super) links: u32,
+    /// Trees of a developer to which files and places must belong, if a workload has them.
+    pub(super) trees: Trees,
 }
 
 /// The work to do before a pass.
@@ -30,6 +32,8 @@ pub(super) struct Preparation {
     pub(super) wipe: bool,
     /// What to create.
     pub(super) make: Fixtures,
+    /// The trees of a developer that exist when the pass begins.
+    pub(super) trees: Trees,
 }
 
 /// The objects that exist. The passes of a trial follow each other, so one finds what the previous
@@ -45,6 +49,8 @@ struct PresentFixtures {
     sparse: bool,
     directories: bool,
     links: bool,
+    /// The trees of a developer.
+    trees: Trees,
     /// A pass has left an unpredictable subset of the files.
     mixed: bool,
     /// A pass that creates, removes or renames was cut short, so it isn't known what exists.
@@ -59,6 +65,14 @@ impl PreparedFixtures {
         if present.must_go(pass) {
             todo.wipe = true;
             *present = PresentFixtures::default();
+        }
+        if pass.is_of_developer() {
+            let needed = Trees::needed_by(pass);
+            todo.make.trees = needed.without(present.trees);
+            todo.make.files = if todo.make.trees == Trees::default() { 0 } else { set.files() };
+            todo.trees = present.trees.with(needed);
+            present.trees = todo.trees.after(pass);
+            return todo;
         }
         let needed = needs(pass, set);
         if pass.needs_data_ops() && present.sparse != pass.needs_holes() {
@@ -100,6 +114,9 @@ impl PresentFixtures {
     const fn must_go(self, pass: Pass) -> bool {
         if self.cut {
             return true;
+        }
+        if pass.is_of_developer() {
+            return self.trees.block(pass);
         }
         match pass {
             Pass::Create | Pass::Record | Pass::OpMix => self.files || self.mixed,
@@ -162,6 +179,7 @@ fn needs(pass: Pass, set: &FileSet) -> Fixtures {
     Fixtures {
         files: if names_files || opens_files || pass.reads() { set.files() } else { 0 },
         hole_bytes: 0,
+        trees: Trees::default(),
         directories: if names_directories || is_mix { directories } else { 0 },
         links: if is_mix { links } else { 0 },
     }
@@ -235,6 +253,28 @@ mod tests {
         assert_eq!([before(Pass::Copy), before(Pass::Clone)], [(3, false), (0, false)]);
         assert_eq!([before(Pass::Punch), before(Pass::Seek)], [(0, false), (0, true)]);
         assert_eq!([before(Pass::Allocate), before(Pass::ReadPlus)], [(3, false), (3, true)]);
+    }
+
+    #[test]
+    fn prepares_missing_trees_of_developers() {
+        let spec = RunBuilder::new(Workload::Developer).files(3).build();
+        let set = FileSet::new(&spec, 1);
+        let made = PreparedFixtures::default();
+        let before = |pass| {
+            let todo = made.before(&spec, pass, &set);
+            let files = (0..todo.make.files).filter(|file| set.is_in(todo.make.trees, *file));
+            (todo.wipe, files.count())
+        };
+        assert_eq!(before(Pass::Unpack), (false, 0));
+        assert_eq!(before(Pass::BuildReads), (false, 0));
+        // Pack, its index and the index of the working tree.
+        assert_eq!(before(Pass::GitStatus), (false, 3));
+        assert_eq!(before(Pass::GitClone), (true, 0));
+        assert_eq!(before(Pass::GitCheckout), (false, 0));
+        // The packages.
+        assert_eq!(before(Pass::RemoveTree), (false, 3));
+        assert_eq!(before(Pass::Install), (false, 0));
+        assert_eq!(before(Pass::SyncTree), (false, 3));
     }
 
     #[test]

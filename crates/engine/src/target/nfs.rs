@@ -214,7 +214,7 @@ impl TargetAccess for NfsAccess {
         if todo.wipe {
             self.wipe()?;
         }
-        self.write_fixtures(todo.make, set, spec, config)
+        self.write_fixtures(todo, set, spec, config)
     }
 
     fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {

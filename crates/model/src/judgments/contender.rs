@@ -204,7 +204,8 @@ fn client_cache(run: &RunSpec) -> &'static str {
 /// and the kernel's client writes back and commits when a file is closed. close(2) of other file
 /// systems promises nothing.
 fn created_files(run: &RunSpec) -> &'static str {
-    if !matches!(run.workload, Workload::Metadata | Workload::Transactions) {
+    let creates = [Workload::Metadata, Workload::Transactions, Workload::Developer];
+    if !creates.contains(&run.workload) {
         ""
     } else if run.target.nfs().is_some() {
         "stable on reply (FILE_SYNC)"

@@ -46,7 +46,8 @@ words! {
         LogAppend = "log_append",
         /// Renames file `file`. `offset_bytes` is 0 for the first rename and 1 for the way back.
         Rename = "rename",
-        /// Creates a directory.
+        /// Creates a directory. Like in `Rmdir`, `offset_bytes` is [`PLACE`] for one that contains
+        /// others.
         Mkdir = "mkdir",
         /// Looks a directory up by name and reads its attributes.
         StatDir = "stat_dir",
@@ -202,6 +203,12 @@ impl Op {
     #[inline]
     pub const fn new(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Self {
         Self { scheduled_ns: 0, offset_bytes, len_bytes, file, kind }
+    }
+
+    /// Returns true if the op creates or removes a place.
+    #[inline]
+    pub const fn is_of_place(&self) -> bool {
+        self.offset_bytes == PLACE && matches!(self.kind, OpKind::Mkdir | OpKind::Rmdir)
     }
 }
 
@@ -388,6 +395,9 @@ const NFS4_ERRORS: [&str; 88] = [
     "NFS4ERR_NOXATTR",
     "NFS4ERR_XATTR2BIG",
 ];
+
+/// Offset of a `Mkdir` or `Rmdir` whose directory is a place, with the number of the place.
+pub const PLACE: u64 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -99,6 +99,22 @@ words! {
         Oltp = "oltp",
         /// What a virtual machine reads and writes until it has booted.
         Boot = "boot",
+        /// Creates a source tree, as `tar -x` does.
+        Unpack = "unpack",
+        /// Reads sources and the headers that they include, as a build does.
+        BuildReads = "build",
+        /// Lists and examines a tree in which nothing has changed, as rsync does.
+        SyncTree = "rsync",
+        /// Creates a repository and its working tree, as `git clone` does.
+        GitClone = "git_clone",
+        /// Looks for changes in a working tree, as `git status` does.
+        GitStatus = "git_status",
+        /// Replaces some files of a working tree, as `git checkout` of another branch does.
+        GitCheckout = "git_checkout",
+        /// Creates many small packages, as `npm install` and `pip install` do.
+        Install = "install",
+        /// Removes everything, as `rm -rf` does.
+        RemoveTree = "rm",
     }
 }
 
@@ -211,6 +227,14 @@ impl Pass {
             Self::Serve => by_name(&[Op::ReadFile, Op::Create, Op::Remove]),
             Self::Transactions => by_name(&[Op::Create, Op::Remove, Op::ReadFile, Op::Append]),
             Self::App => by_name(&[Op::Execute]),
+            Self::Unpack => by_name(&[Op::Create, Op::Mkdir, Op::Setattr]),
+            Self::BuildReads => by_name(&[Op::ReadFile, Op::Stat, Op::LookupMissing]),
+            Self::SyncTree => by_name(&[Op::Stat, Op::Readdir]),
+            Self::GitClone => by_name(&[Op::Create, Op::Mkdir, Op::Stat]),
+            Self::GitStatus => by_name(&[Op::Stat, Op::ReadFile, Op::Readdir, Op::LookupMissing]),
+            Self::GitCheckout => by_name(&[Op::Stat, Op::ReadFile, Op::Remove, Op::Create]),
+            Self::Install => by_name(&[Op::Create, Op::Mkdir]),
+            Self::RemoveTree => by_name(&[Op::Remove, Op::Readdir, Op::Rmdir]),
         }
     }
 
@@ -303,6 +327,7 @@ impl Pass {
     /// The time of each rank is then recorded, too.
     pub const fn is_timed_by_rank(self) -> bool {
         matches!(self, Self::Save | Self::Restore | Self::Load | Self::Boot)
+            || self.is_of_developer()
     }
 
     /// Returns what a worker of a pass that is timed by rank is called.
@@ -311,6 +336,32 @@ impl Pass {
             Self::Boot => "VM",
             _ => "rank",
         }
+    }
+
+    /// Returns true if the result is the time of the whole pass, which consists of different ops.
+    /// Its rate is the number of passes per second.
+    pub const fn is_timed_as_whole(self) -> bool {
+        matches!(self, Self::App) || self.is_of_developer()
+    }
+
+    /// Returns true for the work of a developer's tool on a tree.
+    pub const fn is_of_developer(self) -> bool {
+        matches!(
+            self,
+            Self::Unpack
+                | Self::BuildReads
+                | Self::SyncTree
+                | Self::GitClone
+                | Self::GitStatus
+                | Self::GitCheckout
+                | Self::Install
+                | Self::RemoveTree
+        )
+    }
+
+    /// Returns true if the pass creates a tree's directories, which must not exist before it.
+    pub const fn makes_places(self) -> bool {
+        matches!(self, Self::Unpack | Self::GitClone | Self::Install)
     }
 
     /// Returns true if the pass ends after a given time rather than with its files.

@@ -51,6 +51,8 @@ words! {
         Database = "database",
         /// Virtual machines that boot from their images at the same time.
         VmBoot = "vm_boot",
+        /// What developers wait for on a source tree: tar, git, an install, a build, rsync, rm.
+        Developer = "developer",
     }
 }
 
@@ -131,6 +133,22 @@ const BONNIE_IO_SIZE: u64 = 8 << 10;
 
 const BONNIE_PASSES: &[Pass] =
     &[Pass::CharWrite, Pass::Write, Pass::Update, Pass::CharRead, Pass::Read, Pass::Seeks];
+
+/// I/O size of a developer's tools, in bytes: the buffer that `cp` and `cat` use.
+///
+/// **Source:** coreutils, `src/ioblksize.h`: 128 KiB until 2024, 256 KiB since.
+const DEVELOPER_IO_SIZE: u64 = 128 << 10;
+
+const DEVELOPER_PASSES: &[Pass] = &[
+    Pass::Unpack,
+    Pass::BuildReads,
+    Pass::SyncTree,
+    Pass::GitClone,
+    Pass::GitStatus,
+    Pass::GitCheckout,
+    Pass::Install,
+    Pass::RemoveTree,
+];
 
 const LISTING_PASSES: &[Pass] = &[Pass::List, Pass::ListStat, Pass::Find];
 
@@ -380,6 +398,16 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         passes: &[Pass::Boot],
         settings: MIX_SETTINGS,
         io_size_bytes: BOOT_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Developer,
+        description: "Unpacks, clones, builds from, syncs and removes source trees, as tools do",
+        passes: DEVELOPER_PASSES,
+        passes_allowed: DEVELOPER_PASSES,
+        settings: &[G::Engine, G::Workers, G::Passes, G::IoSize, G::Transfers],
+        io_size_bytes: DEVELOPER_IO_SIZE,
+        is_about_names: true,
         ..USUAL
     },
 ];

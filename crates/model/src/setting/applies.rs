@@ -84,8 +84,9 @@ pub(super) fn has_chosen_rate(run: &RunSpec) -> bool {
 }
 
 /// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards.
+/// The result of a developer's pass is the time of all its ops, as fast as they are answered.
 pub(super) fn has_single_ops(run: &RunSpec) -> bool {
-    run.workload != Workload::Listing
+    !matches!(run.workload, Workload::Listing | Workload::Developer)
 }
 
 /// Our own client, rather than a mount of the kernel's.

@@ -286,8 +286,8 @@ settings! {
     /// report the slowest, the fastest and the fairness. Only for nfs.
     PerClient => flag("per_client", nfs!(per_client));
     /// Offered load in ops per second over all workers: an open loop, in which response times count
-    /// from the scheduled start of an op. 0 is a closed loop. Not for listing, nor for media, which
-    /// has frame_rate.
+    /// from the scheduled start of an op. 0 is a closed loop. Not for listing and developer, nor for
+    /// media, which has frame_rate.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
         .range(0, 100_000_000, "scheduled starts are whole nanoseconds")
         .when(has_chosen_rate);
@@ -345,11 +345,13 @@ settings! {
     CacheCapacity => size("cache_capacity", run!(kv_cache.capacity_bytes)).family(Family::Data)
         .range(4 * KIB, 1 << 50, "no cache is larger")
         .default_rule("half of all objects").only(&[W::KvCache]).always_shown();
-    /// Number of files over all workers: those that metadata creates, looks up and removes, or the
-    /// initial pool of transactions. Only for metadata and transactions.
+    /// Number of files over all workers: those that metadata creates, looks up and removes, the
+    /// initial pool of transactions, or the source files of developer, which installs as many in
+    /// packages. Only for metadata, transactions and developer.
     SmallFiles => count("small_files", run!(files)).family(Family::Names).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
-        .default_rule("5000; transactions: 500").only(&[W::Metadata, W::Transactions])
+        .default_rule("5000; developer: 2000; transactions: 500")
+        .only(&[W::Metadata, W::Transactions, W::Developer])
         .always_shown();
     /// Number of files to list, over all directories of the tree. Only for listing.
     Entries => count("entries", run!(files)).family(Family::Names).unit("files")
@@ -430,7 +432,8 @@ settings! {
     /// synchronous.
     QueueDepth => count("queue_depth", run!(queue_depth)).unit("ops")
         .range(1, 4_096, "an io_uring or a connection has no more in flight")
-        .default_rule("uring, nfs: 8; null, transactions, checkpoint, database: 1").when(is_asynchronous).always_shown();
+        .default_rule("uring, nfs: 8; null, transactions, checkpoint, database, developer: 1")
+        .when(is_asynchronous).always_shown();
     /// NFS version; never negotiated. Also with a target. Only for nfs:// targets and mounts that a
     /// plan makes.
     NfsVers => word("nfsvers", nfs!(version), NfsVersion::NAMES).of_targets().always_shown();
@@ -525,7 +528,7 @@ settings! {
         .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .default(Number(1_000)).default_rule("1s; kv_cache: 10s")
         .only(&[W::Mixed, W::OpMix, W::Database, W::KvCache]);
-    /// Time to work before measuring begins. Not for external tools, nor for listing.
+    /// Time to work before measuring begins. Not for external tools, listing and developer.
     Warmup => time("warmup", run!(load.warmup_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .when(has_single_ops);
@@ -536,7 +539,8 @@ settings! {
     ThinkTime => fine_time("think_time", run!(load.think_time_ns)).family(Family::Load)
         .range(0, 60_000_000_000, "a worker that pauses longer measures nothing")
         .when(is_closed_loop);
-    /// Maximum bytes per second over all workers; 0 is no limit. Not for listing.
+    /// Maximum bytes per second over all workers; 0 is no limit. Not for listing and
+    /// developer.
     Bandwidth => size("bandwidth", run!(load.bytes_per_s)).family(Family::Load).unit("bytes/s")
         .range(0, TIB, "no link is that fast").when(has_single_ops);
     /// Time limit of a pass over files; 0 is no limit. Mixed, op_mix and database have duration
@@ -547,10 +551,12 @@ settings! {
             W::Stream, W::Metadata, W::Bonnie, W::Transactions, W::Checkpoint, W::ModelLoad,
             W::VmBoot,
         ]);
-    /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing.
+    /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing and
+    /// developer.
     Ops => count("ops", run!(load.ops_max)).family(Family::Load).unit("ops")
         .range(0, 1_000_000_000, "a trial is a sample, not a soak").when(has_single_ops);
-    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing.
+    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing and
+    /// developer.
     Bytes => size("bytes", run!(load.bytes_max)).family(Family::Load)
         .range(0, 1 << 50, "a trial is a sample, not a soak").when(has_single_ops);
     /// Length of the intervals in a pass's time series. Not for external tools.

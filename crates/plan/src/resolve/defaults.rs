@@ -33,6 +33,10 @@ pub(crate) const SERVER_MEMORY_BYTES: u64 = 256 << 20;
 /// One thread, because the client needs the other core of a small machine.
 pub(crate) const SERVER_THREADS: u32 = 1;
 
+/// Source files of a developer: a project of medium size, which takes a minute where each of its
+/// calls takes a millisecond.
+const DEVELOPER_FILES: u64 = 2_000;
+
 /// Lasts half a second on a server that does ten thousand ops per second.
 pub(crate) const SMALL_FILES: u64 = 5_000;
 
@@ -154,16 +158,22 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::SmallFiles if run.workload == Workload::Transactions => {
             Value::Number(POOL_FILES.max(run.all_workers().into()))
         }
+        Setting::SmallFiles if run.workload == Workload::Developer => {
+            Value::Number(DEVELOPER_FILES.max(run.all_workers().into()))
+        }
         // At least one file per worker, so that none is idle.
         Setting::SmallFiles => Value::Number(SMALL_FILES.max(run.all_workers().into())),
         // A size that find can distinguish from that of an empty file.
         Setting::SmallFileSize if run.workload == Workload::Listing => Value::Number(1),
         Setting::SmallFileSize => Value::Number(SMALL_FILE_BYTES),
         Setting::IoSize => io_size(run),
-        // A transaction depends on the previous ones, and a connection of a database waits for
-        // each op, so each worker has only one in flight.
+        // A transaction depends on the previous ones, a connection of a database waits for each op,
+        // and so does a developer's tool: each worker has only one in flight.
         Setting::QueueDepth
-            if matches!(run.workload, Workload::Transactions | Workload::Database) =>
+            if matches!(
+                run.workload,
+                Workload::Transactions | Workload::Database | Workload::Developer
+            ) =>
         {
             Value::Number(1)
         }
@@ -219,7 +229,8 @@ pub(crate) fn directories(target: &Target) -> u64 {
 fn io_size(spec: &RunSpec) -> Value {
     let usual = spec.workload.row().io_size_bytes;
     // A smaller file is transferred in one op. Pools and mixes have files of many sizes.
-    let is_varied = [Workload::Transactions, Workload::OpMix, Workload::KvCache];
+    let is_varied =
+        [Workload::Transactions, Workload::OpMix, Workload::KvCache, Workload::Developer];
     let sized = !is_varied.contains(&spec.workload);
     Value::Number(if sized { usual.min(spec.file_size_bytes.max(1)) } else { usual })
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use model::units::{Nanos, Size, Wait, parse_size, parse_time_ns};
 use model::{Fresh, Invalidation, Pass, RunSpec, Target, Transactions, Workload};
 use workload::opmix::OpMixSet;
-use workload::{MovedBytes, mean_bytes, pass_size};
+use workload::{DeveloperSet, MovedBytes, Trees, mean_bytes, pass_size};
 
 use crate::resolve::plan::Plan;
 
@@ -241,6 +241,9 @@ fn set_bytes(run: &RunSpec) -> u64 {
             let files = u64::from(run.files).saturating_add(count.saturating_mul(more) / 100);
             files.saturating_mul(size_max_bytes.into())
         }
+        Workload::Developer => {
+            DeveloperSet::new(run).totals(Trees::needed_by(Pass::RemoveTree), |_| true).1
+        }
         _ => run.set_bytes(),
     }
 }
@@ -317,10 +320,16 @@ impl RunEstimate {
 pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEstimate {
     let bytes_written = match run.workload {
         Workload::OpMix => OpMixSet::new(run).totals().1,
+        // What each of its passes needs follows from the one before it.
+        Workload::Developer => DeveloperSet::new(run).totals(Trees::needed_by(first), |_| true).1,
         _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
         _ => 0,
     };
     let mut duration_ms = per_second_ms(bytes_written, rates.bytes_per_s);
+    if run.workload == Workload::Developer {
+        let (files, _) = DeveloperSet::new(run).totals(Trees::needed_by(first), |_| true);
+        duration_ms = duration_ms.saturating_add(per_second_ms(files, rates.metadata_ops_per_s));
+    }
     if run.workload == Workload::Listing {
         duration_ms = per_second_ms(run.files.into(), rates.metadata_ops_per_s);
     }

@@ -159,6 +159,7 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
         Workload::OpMix,
         Workload::Media,
         Workload::KvCache,
+        Workload::Developer,
     ];
     if !of_fixed_size.contains(&run.workload) {
         // If there are not fewer files, make them smaller.

@@ -16,6 +16,7 @@ mod lead;
 mod qualifiers;
 mod ranks;
 mod relation;
+mod tools;
 mod trend;
 
 use crate::factor_effects::FactorEffects;
@@ -76,11 +77,12 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    // What users of checkpoints, databases and streams ask for comes before rates.
+    // What users of checkpoints, databases, streams and developers' tools ask for comes before rates.
     let mut lead = ranks::headlines(sheet);
     lead.extend(frames::headlines(sheet));
     lead.extend(cache::headlines(sheet));
     lead.extend(commits::headlines(sheet));
+    lead.extend(tools::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {

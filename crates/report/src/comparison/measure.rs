@@ -106,7 +106,7 @@ impl ComparedFigure {
         let median = self.medians[side];
         match self.measure {
             // The ratio is of rates, so show a rate here, too, and not the time of a command.
-            Measure::Rate if self.pass == Pass::App => Rate::Ops(median).to_string(),
+            Measure::Rate if self.pass.is_timed_as_whole() => Rate::Ops(median).to_string(),
             Measure::Rate => Rate::for_pass(self.pass, median).to_string(),
             _ => Nanos(median.round() as u64).to_string(),
         }

@@ -7,7 +7,6 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use model::Pass;
 
 use super::varied_settings::VariedSetting;
 use crate::chart::RateAxis;
@@ -57,7 +56,7 @@ pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
-        if pass == Pass::App {
+        if pass.is_timed_as_whole() {
             continue;
         }
         rows.retain(|row| row.counts());

@@ -5,7 +5,6 @@
 //! of results. The constants of a panel must match those in `picture/plot.rs` and `explore.js`.
 
 use maud::{Markup, html};
-use model::Pass;
 
 use super::varied_settings::{VariedSetting, dominant_names};
 use crate::chart::{
@@ -51,7 +50,7 @@ struct Multiples<'s, 'a> {
 pub(super) fn is_matrix(sheet: &Sheet<'_>) -> bool {
     for (_, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
-        if pass != Pass::App && rows.len() >= ROWS_MIN {
+        if !pass.is_timed_as_whole() && rows.len() >= ROWS_MIN {
             let varied = VariedSetting::together(VariedSetting::all(sheet, &rows, &[]), &rows);
             if varied.len() >= 2 && Layout::new(&varied).is_some() {
                 return true;
@@ -71,7 +70,7 @@ pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
         rows.retain(|row| row.counts());
         let varied = VariedSetting::all(sheet, &rows, &dominant_names(effects, &name));
         let varied = VariedSetting::together(varied, &rows);
-        if pass == Pass::App || rows.len() < ROWS_MIN || drawn.len() == PASSES_MAX {
+        if pass.is_timed_as_whole() || rows.len() < ROWS_MIN || drawn.len() == PASSES_MAX {
             continue;
         }
         if let Some(layout) = Layout::new(&varied) {

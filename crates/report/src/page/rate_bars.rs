@@ -3,7 +3,7 @@
 //! Every pass has its own axis, starting at 0, because bars can only be compared within a pass.
 
 use maud::{Markup, html};
-use model::{Pass, Severity, Verdict};
+use model::{Severity, Verdict};
 use stats::Summary;
 
 use super::extreme_rows::ExtremeRows;
@@ -64,7 +64,7 @@ fn draw_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
     for (name, pass, rows) in sheet.groups() {
         let metric = RateMetric::for_rows(pass, rows.iter().copied());
         // A command has a time instead of a rate.
-        if pass == Pass::App || metric.counted() != kind.counted {
+        if pass.is_timed_as_whole() || metric.counted() != kind.counted {
             continue;
         }
         let id = format!("{}-{}", kind.id, drawn.len());

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 
 use maud::{Markup, html};
-use model::Pass;
 
 use super::factor_levels::FactorLevels;
 use crate::chart::RateAxis;
@@ -48,7 +47,7 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
-        if pass == Pass::App {
+        if pass.is_timed_as_whole() {
             continue;
         }
         let metric = RateMetric::for_rows(pass, rows.iter().copied());

@@ -5,7 +5,6 @@
 //! Drawn if a kind of pass has enough results.
 
 use maud::{Markup, html};
-use model::Pass;
 use model::units::Nanos;
 
 use super::varied_settings::{VariedSetting, dominant_names};
@@ -104,7 +103,7 @@ fn clouds<'s, 'a>(sheet: &'s Sheet<'a>, effects: &FactorEffects) -> Vec<PassClou
     let mut clouds = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
-        if pass == Pass::App || rows.len() < ROWS_MIN || clouds.len() == PASSES_MAX {
+        if pass.is_timed_as_whole() || rows.len() < ROWS_MIN || clouds.len() == PASSES_MAX {
             continue;
         }
         let varied = VariedSetting::all(sheet, &rows, &dominant_names(effects, &name));

@@ -85,13 +85,16 @@ pub(crate) enum TableKind {
     Ranks,
     /// Frames of streams, each of which has a deadline.
     Frames,
+    /// Times of a developer's passes.
+    Tools,
     /// Times of commands.
     Programs,
 }
 
 impl TableKind {
     /// All kinds, in the order of their tables.
-    pub(crate) const ALL: [Self; 4] = [Self::Rates, Self::Ranks, Self::Frames, Self::Programs];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Rates, Self::Ranks, Self::Tools, Self::Frames, Self::Programs];
 }
 
 impl Column {

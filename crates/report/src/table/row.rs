@@ -6,6 +6,7 @@
 use model::{Pass, Run, Verdict};
 use stats::{CaveatExtent, Judged};
 
+use super::local_disk::TimesLocal;
 use crate::document::Extreme;
 
 /// One pass of one run.
@@ -17,6 +18,8 @@ pub(crate) struct Row<'a> {
     pub judged: Judged,
     /// Rank of its result among those of the same pass, if they can be distinguished.
     pub mark: Option<Mark>,
+    /// Its time compared with that of the local disk, for a developer's pass.
+    pub times_local: Option<TimesLocal>,
 }
 
 /// Mark of a row.

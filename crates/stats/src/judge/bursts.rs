@@ -13,7 +13,7 @@ use crate::steady;
 /// Looks for a drop in a pass, while all workers were busy.
 pub(super) fn drop_of(spec: &RunSpec, result: &PassResult) -> Option<LevelDrop> {
     // A pass of one command has the rate of that command.
-    if result.pass == Pass::App {
+    if result.pass.is_timed_as_whole() {
         return None;
     }
     let amount_of = |ops, bytes| if result.pass.is_byte_rate() { bytes } else { ops };

@@ -10,7 +10,16 @@ pub(super) type RateOf = fn(&PassResult) -> Option<f64>;
 
 /// Returns the function that reads the main rate of a pass.
 pub(super) fn pass_rate(pass: Pass) -> RateOf {
-    if pass.is_byte_rate() { byte_rate } else { op_rate }
+    match pass {
+        _ if pass.is_of_developer() => whole_rate,
+        _ if pass.is_byte_rate() => byte_rate,
+        _ => op_rate,
+    }
+}
+
+/// Returns the number of whole passes per second.
+pub(super) fn whole_rate(result: &PassResult) -> Option<f64> {
+    per_second(1, result.window_ns)
 }
 
 /// Returns a rate per second, or `None` if no time has passed.
@@ -23,7 +32,11 @@ fn per_second(amount: u64, time_ns: u64) -> Option<f64> {
 /// In an open loop, this is the achieved rate corrected for the arrivals: chance schedules a few
 /// more ops in one trial than in the next, which has nothing to do with the target.
 pub(super) fn comparable_rate(pass: Pass) -> RateOf {
-    if pass.is_byte_rate() { comparable_byte_rate } else { comparable_op_rate }
+    match pass {
+        _ if pass.is_of_developer() => whole_rate,
+        _ if pass.is_byte_rate() => comparable_byte_rate,
+        _ => comparable_op_rate,
+    }
 }
 
 fn comparable_byte_rate(result: &PassResult) -> Option<f64> {

@@ -4,6 +4,7 @@
 
 use model::{Load, Pass, RunSpec, Workload};
 
+use super::developer::Developer;
 use super::directories::listed_entries;
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
@@ -83,6 +84,15 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
         }),
         Pass::OpMix => Some(OpMixSet::new(spec).mean_bytes(spec, ops)),
         Pass::Serve => Some(kv_cache::mean_bytes(spec, ops)),
+        _ if pass.is_of_developer() => {
+            let mut all = MovedBytes { read: 0, written: 0 };
+            for worker in 0..spec.workers {
+                let (_, moved) = developer_share(spec, pass, worker);
+                all.read += moved.read;
+                all.written += moved.written;
+            }
+            Some(all)
+        }
         Pass::Transactions => Some(transactions::mean_bytes(&spec.transactions, ops)),
         Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
             let size = match spec.workload {
@@ -120,6 +130,22 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
     }
 }
 
+/// Returns the ops of a worker in a developer's pass, and what they move, by going through them.
+fn developer_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, MovedBytes) {
+    let mut developer = Developer::new(spec, pass, worker);
+    let mut ops = 0;
+    let mut moved = MovedBytes { read: 0, written: 0 };
+    while let Some(op) = developer.next() {
+        ops += 1;
+        if op.kind.writes_data() {
+            moved.written += u64::from(op.len_bytes);
+        } else {
+            moved.read += u64::from(op.len_bytes);
+        }
+    }
+    (ops, moved)
+}
+
 /// Returns the ops and bytes of one worker if only the files limit the pass.
 fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
     let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
@@ -146,6 +172,10 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
         Pass::Seek => {
             let (ops, _) = sweep::share(spec, worker);
             (ops, Some(0))
+        }
+        _ if pass.is_of_developer() => {
+            let (ops, moved) = developer_share(spec, pass, worker);
+            (ops, Some(moved.all()))
         }
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         // Only the number of all entries is known without going through all of them.

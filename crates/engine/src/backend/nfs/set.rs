@@ -221,6 +221,22 @@ impl WorkerState {
         &self.set.place_files[self.set.places.of_number(number) as usize]
     }
 
+    /// Returns the directory that contains a place.
+    pub(super) fn parent_of(&self, place: u32) -> &File {
+        match self.set.places.parent(place) {
+            Some(parent) => &self.set.place_files[parent as usize],
+            None => &self.set.directory,
+        }
+    }
+
+    /// Remembers the handle of a place that was created. Passes that create places have a list of
+    /// handles of their own.
+    pub(super) fn note_place(&mut self, place: u32, made: File) {
+        if let Some(files) = Arc::get_mut(&mut self.set.place_files) {
+            files[place as usize] = made;
+        }
+    }
+
     /// Returns the directory to list for a number.
     pub(super) fn listed(&self, number: u32) -> &File {
         &self.set.place_files[(number % self.set.places.count()) as usize]

@@ -82,11 +82,14 @@ fn change_name(set: &Files, op: &Op) -> Result<(), OpError> {
     match op.kind {
         OpKind::Remove => unlink(set, op, Sort::File, AtFlags::empty()),
         OpKind::Unlink => unlink(set, op, Sort::Link, AtFlags::empty()),
-        OpKind::Rmdir => unlink(set, op, Sort::Directory, AtFlags::REMOVEDIR),
+        OpKind::Rmdir => {
+            let path = set.directory_path(op);
+            retry(|| unlinkat(root, path.as_c_str(), AtFlags::REMOVEDIR))
+        }
         OpKind::Rename => rename(set, op, Sort::File, Sort::OtherFile),
         OpKind::RenameDir => rename(set, op, Sort::Directory, Sort::OtherDirectory),
         OpKind::Mkdir => {
-            let path = set.path(Sort::Directory, op.file);
+            let path = set.directory_path(op);
             retry(|| mkdirat(root, path.as_c_str(), Mode::from_raw_mode(0o755)))
         }
         OpKind::Symlink => {

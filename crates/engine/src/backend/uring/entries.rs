@@ -117,10 +117,12 @@ impl Uring {
             }
             OpKind::Lookup => self.statx_entry(slot, Sort::File, StatxFlags::empty()),
             OpKind::LookupMissing => self.statx_entry(slot, Sort::Missing, StatxFlags::empty()),
-            OpKind::Remove => self.unlink_entry(slot, Sort::File, AtFlags::empty()),
-            OpKind::Unlink => self.unlink_entry(slot, Sort::Link, AtFlags::empty()),
-            OpKind::Rmdir => self.unlink_entry(slot, Sort::Directory, AtFlags::REMOVEDIR),
-            OpKind::Mkdir => opcode::MkDirAt::new(directory, self.path(slot, Sort::Directory))
+            OpKind::Remove => self.unlink_entry(slot, Sort::File),
+            OpKind::Unlink => self.unlink_entry(slot, Sort::Link),
+            OpKind::Rmdir => opcode::UnlinkAt::new(directory, self.directory_path(slot))
+                .flags(AtFlags::REMOVEDIR.bits().cast_signed())
+                .build(),
+            OpKind::Mkdir => opcode::MkDirAt::new(directory, self.directory_path(slot))
                 .mode(Mode::from_raw_mode(0o755).bits())
                 .build(),
             OpKind::Rename => self.rename_entry(slot, Sort::File, Sort::OtherFile),
@@ -155,10 +157,10 @@ impl Uring {
             .build()
     }
 
-    fn unlink_entry(&mut self, slot: u32, sort: Sort, flags: AtFlags) -> squeue::Entry {
+    fn unlink_entry(&mut self, slot: u32, sort: Sort) -> squeue::Entry {
         let path = self.path(slot, sort);
         let directory = Fd(self.set.root(self.slots[slot as usize].op.file).as_raw_fd());
-        opcode::UnlinkAt::new(directory, path).flags(flags.bits().cast_signed()).build()
+        opcode::UnlinkAt::new(directory, path).build()
     }
 
     /// Renames to the other type of name, or back, depending on the op.
@@ -174,6 +176,13 @@ impl Uring {
     pub(super) fn path(&mut self, slot: u32, sort: Sort) -> *const c_char {
         let state = &mut self.slots[slot as usize];
         state.path = self.set.path(sort, state.op.file);
+        c_path(state.path.as_c_str())
+    }
+
+    /// Stores the path of the directory that an op creates or removes.
+    fn directory_path(&mut self, slot: u32) -> *const c_char {
+        let state = &mut self.slots[slot as usize];
+        state.path = self.set.directory_path(&state.op);
         c_path(state.path.as_c_str())
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use workload::names::Sort;
-use workload::{FileSet, Name};
+use workload::{FileSet, Name, Trees};
 
 use super::super::fixtures::{Fixtures, pieces_to_write};
 use super::super::marked_directories::empty_directory;
@@ -27,11 +27,23 @@ impl DirectoryAccess {
         Ok(())
     }
 
-    /// Creates the directories that will contain everything else, if they don't exist.
-    pub(super) fn make_places(&self, config: &TargetConfig) -> Result<(), TargetError> {
+    /// Creates the directories that will contain everything else, if they don't exist. If passes
+    /// create them, it is only those of `trees` for the workers of this share.
+    pub(super) fn make_places(
+        &self,
+        trees: Trees,
+        workers: u32,
+        config: &TargetConfig,
+    ) -> Result<(), TargetError> {
         for work in &self.works {
             for place in 0..self.places.count() {
                 if self.places.is_root(place) {
+                    continue;
+                }
+                let is_shared = !self.places.are_made_by_passes();
+                if !self.places.is_in(trees, place)
+                    || !(is_shared || config.share.owns(place, workers))
+                {
                     continue;
                 }
                 check_stop(config)?;
@@ -64,6 +76,9 @@ impl DirectoryAccess {
             check_stop(config)?;
             let path = self.path(Sort::File, number);
             let Some(bytes) = set.size(number) else { continue };
+            if !set.is_in(fixtures.trees, number) {
+                continue;
+            }
             let syncs = !set.is_only_listed();
             write_file(&path, number, bytes, fixtures.hole_bytes, syncs, config)
                 .map_err(|error| io_error("prepare", &path, &error))?;

@@ -9,9 +9,9 @@ use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
 use nfs_client::{CallFailure, Mount};
 use workload::names::Sort;
-use workload::{FileSet, Name, Places};
+use workload::{FileSet, Name, Places, Trees};
 
-use super::super::fixtures::{Fixtures, pieces_to_write};
+use super::super::fixtures::{Fixtures, Preparation, pieces_to_write};
 use super::super::{TargetConfig, TargetError, check_stop, content_of};
 use super::NfsAccess;
 use crate::limits::PREPARE_IO;
@@ -31,18 +31,20 @@ impl NfsAccess {
     /// Creates a share's files, directories and symlinks.
     pub(super) fn write_fixtures(
         &self,
-        make: Fixtures,
+        todo: Preparation,
         set: &FileSet,
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<(), TargetError> {
         let places = Places::new(spec);
-        if self.places().is_empty() {
-            self.set_places(self.make_places(&places, spec, config)?);
+        // Passes may have created and removed places since the last preparation.
+        if self.places().is_empty() || places.are_made_by_passes() {
+            self.set_places(self.make_places(&places, todo.trees, spec, config)?);
         }
-        let Fixtures { files, hole_bytes, directories, links } = make;
+        let Fixtures { files, hole_bytes, directories, links, trees } = todo.make;
         for number in 0..files {
             if let Some(bytes) = set.size(number)
+                && set.is_in(trees, number)
                 && config.share.owns(number, spec.workers)
             {
                 self.fill_file(number, bytes, hole_bytes, &places, spec, config)?;
@@ -59,17 +61,22 @@ impl NfsAccess {
         Ok(())
     }
 
-    /// Creates the directories that will contain everything else. Returns their handles.
+    /// Creates the directories that will contain everything else. Returns their handles. If passes
+    /// create them, it is only those of `trees` for the workers of this share; the others have the
+    /// handle of the working directory.
     fn make_places(
         &self,
         places: &Places,
+        trees: Trees,
         spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<Vec<File>, TargetError> {
         let mut made: Vec<File> = Vec::with_capacity(places.count() as usize);
         for place in 0..places.count() {
             check_stop(config)?;
-            if places.is_root(place) {
+            let is_shared = !places.are_made_by_passes();
+            let is_ours = is_shared || config.share.owns(place, spec.workers);
+            if places.is_root(place) || !is_ours || !places.is_in(trees, place) {
                 made.push(self.work);
                 continue;
             }

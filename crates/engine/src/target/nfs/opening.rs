@@ -112,11 +112,16 @@ impl NfsAccess {
         let find = if pass.lists() { self.find_rule(spec, config)? } else { FindRule::default() };
         let mount = self.mount();
         let grid = block_grid(spec, pass, files.len());
+        let mut place_files = self.places();
+        if pass.makes_places() {
+            // Each worker fills in the handles of the places that it creates.
+            place_files = place_files.iter().copied().collect();
+        }
         Ok(NfsFiles {
             version: mount.version(),
             directory: self.work,
             places: Arc::new(Places::new(spec)),
-            place_files: self.places(),
+            place_files,
             links,
             plus_listing,
             lists: pass.lists().then_some(pass.kinds()[0]),
@@ -394,12 +399,17 @@ fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
     if grid.blocks() > UNCOMMITTED_BITS_MAX { None } else { Some(grid) }
 }
 
+/// Pieces of a developer's large file that are in flight at the same time.
+const PIECES_AHEAD: u64 = 8;
+
 /// Returns the maximum number of bytes transferred by one op.
 fn op_bytes(spec: &RunSpec) -> u64 {
     match spec.workload {
         Workload::Transactions => spec.transactions.size_max_bytes.into(),
         Workload::Media => spec.file_size_bytes,
         Workload::KvCache => spec.kv_cache.largest_bytes(spec.files),
+        // Several pieces of a large file are in flight.
+        Workload::Developer => PIECES_AHEAD * u64::from(largest_op(spec)),
         _ => largest_op(spec).into(),
     }
 }

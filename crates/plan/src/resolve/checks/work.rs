@@ -42,6 +42,7 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
             check_random(run, written)?;
             database::check_images(run, written)
         }
+        Workload::Developer => check_trees(run, written),
         _ => Ok(()),
     }
 }
@@ -213,6 +214,24 @@ fn check_tree(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanEr
         format!("at most {}: each is created before the clock starts", limits::DIRECTORIES_MAX);
     let settings = [Setting::Depth, Setting::Branching];
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
+}
+
+/// Maximum number of source files of a developer: a repository of several large projects.
+const DEVELOPER_FILES_MAX: u32 = 1_000_000;
+
+/// The trees of a developer are in a single directory, and their directories are held in memory.
+fn check_trees(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    if run.target.paths().len() > 1 {
+        let what = "a tree cannot be spread over several directories".to_owned();
+        let fault = Fault::new(what).hint("a target with one path");
+        return Err(written.fault(run, &[Setting::SmallFiles], fault));
+    }
+    if run.files > DEVELOPER_FILES_MAX {
+        let what = format!("{} files are too many for a source tree", run.files);
+        let fault = Fault::new(what).hint(format!("at most {DEVELOPER_FILES_MAX}"));
+        return Err(written.fault(run, &[Setting::SmallFiles], fault));
+    }
+    Ok(())
 }
 
 /// Each worker needs at least one directory to list.

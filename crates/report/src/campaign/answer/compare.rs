@@ -3,7 +3,7 @@
 //! [`finding`] is the entry point. Two results are compared only if everything else is equal,
 //! except that targets of different kinds may also differ in their backend.
 
-use model::{Pass, RunSpec};
+use model::RunSpec;
 use stats::effects::LevelEffect;
 
 use super::findings::{Finding, Findings, Ratios};
@@ -29,7 +29,7 @@ pub(super) fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Optio
     if group.measured().len() < 2 {
         return None;
     }
-    let mut findings = Findings::new(group.pass == Pass::App);
+    let mut findings = Findings::new(group.pass.is_timed_as_whole());
     let targets = group.targets();
     if targets.len() <= TARGETS_MAX {
         for (number, one) in targets.iter().enumerate() {

@@ -68,7 +68,7 @@ fn rank_factors(effects: &FactorEffects) -> Option<String> {
         // Already sorted by share.
         for effect in found.factors.iter().take(RANKED_MAX) {
             let list = if effect.is_certain() { &mut certain } else { &mut noise };
-            list.push(rank_one(&pass.factors[effect.factor], effect));
+            list.push(rank_one(&pass.factors[effect.factor], effect, pass.are_times));
         }
         if !noise.is_empty() {
             certain.push(format!("no measurable effect of {}", noise.join(", ")));
@@ -83,7 +83,7 @@ fn rank_factors(effects: &FactorEffects) -> Option<String> {
 
 /// Names a factor with its share and largest effect; without the share if the effect is within the
 /// noise.
-fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
+fn rank_one(factor: &Factor, effect: &FactorEffect, are_times: bool) -> String {
     let mut farthest: Option<(usize, f64)> = None;
     for (number, level) in effect.levels.iter().enumerate() {
         let size = level.ratio.ln().abs();
@@ -100,6 +100,9 @@ fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
     let ratio = Ratios::from_effect(level).as_times();
     if !effect.is_certain() {
         return format!("{} {ratio}", factor.name);
+    }
+    if are_times {
+        return format!("{} {share} ({high} takes {ratio} as long as {low})", factor.name);
     }
     format!("{} {share} ({high} is {ratio} {low})", factor.name)
 }
@@ -211,7 +214,8 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let times = ratio.as_times();
     let interval = ratio.as_interval();
     let comparison = if pass.are_times {
-        format!("{low} takes {times} as long as {high}{interval}")
+        // The figures are times here, so the higher one is slower.
+        format!("{high} takes {times} as long as {low}{interval}")
     } else {
         format!("{high} is {times} {low}{interval}")
     };

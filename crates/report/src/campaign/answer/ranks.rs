@@ -18,7 +18,8 @@ const RUNS_MAX: usize = 4;
 pub(super) fn headlines(sheet: &Sheet<'_>) -> Vec<String> {
     let mut runs: Vec<Vec<&Row<'_>>> = Vec::new();
     for row in &sheet.rows {
-        if row.judged.ranks.is_none() || !row.counts() {
+        let is_of_developer = row.judged.pass.is_of_developer();
+        if row.judged.ranks.is_none() || is_of_developer || !row.counts() {
             continue;
         }
         match runs.last_mut() {
@@ -39,7 +40,7 @@ pub(super) fn headlines(sheet: &Sheet<'_>) -> Vec<String> {
 }
 
 /// Names a run by its target and the settings that distinguish it.
-fn name_run(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
+pub(super) fn name_run(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     let factors = sheet.factors(row);
     let comma = if factors.is_empty() { "" } else { ", " };
     format!("{}{comma}{factors}", row.run.spec.target_name)

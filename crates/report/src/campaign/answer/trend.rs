@@ -3,8 +3,6 @@
 //! It rises if the last value is above the first and no value is above a later one, each with
 //! intervals that do not overlap. Falling is the reverse.
 
-use model::Pass;
-
 use super::findings::{Findings, Ratios};
 use super::group::{Group, UsableRow};
 use super::relation::{Relation, compare_rows};
@@ -97,8 +95,11 @@ pub(super) fn describe_trend<'a>(
             Trend::Unknown => unknown += 1,
         }
     }
-    let verbs =
-        if group.pass == Pass::App { ["gets faster", "gets slower"] } else { ["rises", "falls"] };
+    let verbs = if group.pass.is_timed_as_whole() {
+        ["gets faster", "gets slower"]
+    } else {
+        ["rises", "falls"]
+    };
     for (verb, ratios) in verbs.into_iter().zip([&rises, &falls]) {
         if !ratios.is_empty() {
             // If all groups have the same trend, the average effect from end to end describes them

@@ -181,7 +181,7 @@ pub(crate) fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
             _ => false,
         };
         // A command has a wall time instead of a rate.
-        if !is_limited || varies_more || row.judged.pass == Pass::App {
+        if !is_limited || varies_more || row.judged.pass.is_timed_as_whole() {
             continue;
         }
         let whose = match row.judged.cpu.and_then(|cpu| cpu.server) {

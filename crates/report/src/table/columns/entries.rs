@@ -8,7 +8,7 @@ use model::units::{Nanos, Size, three_digits};
 use model::{FrameDelivery, Histogram, ListingWork, OpKind};
 use stats::{HostsCompared, RanksCompared, Summary};
 
-use super::TableKind::{Frames, Programs, Ranks, Rates};
+use super::TableKind::{Frames, Programs, Ranks, Rates, Tools};
 use super::ValueType::{Count, Number, OneOf, Text};
 use super::{Column, JsonMember, ShownCell, ShownColumn, TableKind, Value, ValueType};
 use crate::campaign::answer::hit_share;
@@ -337,17 +337,51 @@ pub(crate) const COLUMNS: &[Column] = &[
         Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
     })
     .read("CPU: CPU time of the client per GiB moved; + that of the server, if known."),
+    people_column("time", Tools, |r, _| ranks_cell(r, |it| show_seconds(it.seconds.median)))
+        .role(Role::Rate)
+        .read("time: from the start of a pass until its last op is done, median of the trials."),
+    people_column("±95 %", Tools, |r, _| ranks_cell(r, |it| humanize::spread(&it.seconds)))
+        .read("±95 %: half the 95 % confidence interval of that median, as a share of it."),
+    nullable_column("times_local_disk", Number, |r| {
+        value_of(&r.times_local, |it| Value::number(Some(it.ratio), 4))
+    })
+    .member_where_known("times_local_disk")
+    .shown("x local disk", Tools, |r, _| {
+        let ends =
+            |ends: (f64, f64)| format!("{} to {}", three_digits(ends.0), three_digits(ends.1));
+        let interval = r.times_local.as_ref().and_then(|it| it.interval).map(ends);
+        let ratio = r.times_local.as_ref().map(|it| three_digits(it.ratio));
+        Cell::two_lines(ratio.unwrap_or_else(dash), interval)
+    })
+    .read(
+        "x local disk: the time divided by that on a target on a disk of the client's host, with \
+         its 95 % interval.",
+    ),
+    nullable_column("times_local_disk_lo", Number, |r| local_end(r, |ends| ends.0))
+        .member_where_known("times_local_disk_lo"),
+    nullable_column("times_local_disk_hi", Number, |r| local_end(r, |ends| ends.1))
+        .member_where_known("times_local_disk_hi"),
+    people_column("op p50", Tools, |r, _| op_time(r, 0.5)),
+    people_column("op p99", Tools, |r, _| op_time(r, 0.99))
+        .read("op p50, p99: median and 99th percentile of the response times of single ops."),
+    people_column("CPU", Tools, |r, _| {
+        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
+    })
+    .read("CPU: CPU time of the client per op; + that of the server, if known."),
     trials_shown(Rates)
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Ranks)
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Frames)
         .read("n: trials used for the figure, and how many were run if there were more."),
+    trials_shown(Tools)
+        .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Programs)
         .read("n: trials used for the figure, and how many were run if there were more."),
     verdict_shown(Rates),
     verdict_shown(Ranks),
     verdict_shown(Frames),
+    verdict_shown(Tools),
     verdict_shown(Programs),
     nested_column("caveats", |r| {
         let codes: Vec<_> = r
@@ -367,6 +401,9 @@ pub(crate) const COLUMNS: &[Column] = &[
         .role(Role::Caveats),
     nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Frames, caveats_cell)
+        .role(Role::Caveats),
+    nested_column("", |_| Value::Unknown)
+        .always_shown("caveats", Tools, caveats_cell)
         .role(Role::Caveats),
     nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Programs, caveats_cell)
@@ -472,6 +509,17 @@ fn seconds_value(seconds: f64) -> Value {
 fn time_interval(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
     let interval = row.judged.ranks.as_ref().and_then(|it| it.seconds.confidence_interval());
     interval.map_or(Value::Unknown, |ends| seconds_value(end(ends)))
+}
+
+/// One end of the 95 % confidence interval of the ratio to the local disk.
+fn local_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
+    let interval = row.times_local.as_ref().and_then(|it| it.interval);
+    interval.map_or(Value::Unknown, |ends| Value::number(Some(end(ends)), 4))
+}
+
+/// Quantile of the response times of single ops.
+fn op_time(row: &Row<'_>, quantile: f64) -> Cell {
+    time_cell(&quantile_value(&row.judged.response_time, quantile))
 }
 
 /// Formats a time in nanoseconds with a suitable unit.

@@ -46,7 +46,7 @@ impl Transfers {
             reopens: 0,
         };
         if !stage.moves_data() {
-            if op.kind.changes_range() || op.kind == OpKind::Seek {
+            if op.kind.changes_range() || op.kind == OpKind::Seek || op.is_of_place() {
                 transfer.offset = op.offset_bytes;
             }
             // A server may copy less than requested, so the rest is copied by further calls.
@@ -103,7 +103,7 @@ impl Transfers {
         if state.op.kind.changes_range() || state.op.kind == OpKind::Seek {
             return self.start_range(link, now_ns, tag, common);
         }
-        let dir = common.place(state.op.file);
+        let dir = directory_of(&state.op, common);
         let names = names_of(&state.op);
         let name = names.0.as_bytes();
         let other = names.1.as_bytes();
@@ -212,8 +212,17 @@ fn object<'a>(state: &'a OpSlot, common: &'a WorkerState) -> &'a File {
     }
 }
 
+/// Returns the directory that contains the object of an op.
+fn directory_of<'a>(op: &Op, common: &'a WorkerState) -> &'a File {
+    if op.is_of_place() { common.parent_of(op.file) } else { common.place(op.file) }
+}
+
 /// Returns the names of an op: its object, and the new name or target.
 fn names_of(op: &Op) -> (Name, Name) {
+    if op.is_of_place() {
+        let name = Name::new(Sort::Place, op.file);
+        return (name, name);
+    }
     let (from, to) = match op.kind {
         OpKind::Rename => there_and_back(op, Sort::File, Sort::OtherFile),
         OpKind::RenameDir => there_and_back(op, Sort::Directory, Sort::OtherDirectory),
@@ -238,7 +247,7 @@ fn action_of<'a>(
     common: &'a WorkerState,
 ) -> Result<Operation<'a>, NotStarted> {
     let op = &state.op;
-    let dir = common.place(op.file);
+    let dir = directory_of(op, common);
     Ok(match op.kind {
         OpKind::Null => Operation::Null,
         OpKind::Stat | OpKind::StatDir | OpKind::Lookup | OpKind::LookupMissing => {

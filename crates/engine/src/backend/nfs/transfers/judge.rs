@@ -3,7 +3,7 @@
 //! [`judge`] compares a reply with its request: bytes transferred, content, and durability. It
 //! tracks unstable writes but doesn't start anything.
 
-use model::{OpError, OpKind};
+use model::{OpError, OpKind, PLACE};
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::{Event, File, Outcome};
 use nfs_client::proto::nfs3::StableHow;
@@ -103,6 +103,12 @@ pub(super) fn judge(
         }
         Outcome::Object { .. } if matches!(transfer.stage, Stage::Find | Stage::Make) => {
             Ok(CallResult::Created(event.file.copied()))
+        }
+        // Files that are created in it need its handle.
+        Outcome::Object { .. } if transfer.kind == OpKind::Mkdir && transfer.offset == PLACE => {
+            let made = event.file.copied().ok_or(OpError(Status::NotSupp.number()))?;
+            common.note_place(transfer.file, made);
+            Ok(CallResult::Moved(0))
         }
         Outcome::Copied { count, committed, verifier } => {
             if count == 0 || count > u64::from(transfer.len) {
