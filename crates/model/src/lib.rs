@@ -45,6 +45,7 @@ pub use results::{client, durability, histogram, telemetry};
 pub use runs::checkpoint;
 pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::impossible::Impossible;
+pub use runs::named_load::NamedLoad;
 pub use runs::op::{Completion, Op, OpError, OpKind, Outcome};
 pub use runs::pass::{Opens, Pass};
 pub use runs::placement::Placement;

@@ -5,6 +5,7 @@
 
 pub mod checkpoint;
 pub(crate) mod impossible;
+pub(crate) mod named_load;
 pub(crate) mod op;
 pub(crate) mod pass;
 pub(crate) mod placement;

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -45,6 +45,7 @@ impl Preset {
         preset!("listing"),
         preset!("metadata"),
         preset!("model-load"),
+        preset!("neighbors"),
         preset!("nfsd-io"),
         preset!("op-mix"),
         preset!("transactions"),
