@@ -89,7 +89,11 @@ impl CampaignRunner<'_> {
         let planned = self.plan.trials + self.plan.repetition.warmup_trials;
         let mut steps = self.plan.order_with_repeats();
         steps.retain(|step| specs[step.run].impossible().is_none());
-        for (position, Step { run, trial: index }) in steps.into_iter().enumerate() {
+        let mut position = 0;
+        // Loads of one group are made at the same time.
+        for members in steps.chunk_by(|a, b| are_together(specs, *a, *b)) {
+            let first = position;
+            position += members.len();
             if self.stop.load(Relaxed) {
                 break;
             }
@@ -99,26 +103,44 @@ impl CampaignRunner<'_> {
             // Once the budget is spent, runs only get the trials needed for an interval.
             let is_spent = budget_ms > 0 && worked_ms >= budget_ms;
             let limit = if is_spent { needed.min(planned) } else { planned };
-            // At most half of them may be repeated, as for the planned trials.
-            let repeats = judge::disturbed_trials(&so_far[run]).min(limit.div_ceil(2));
-            if index >= limit + repeats {
+            let is_made = |step: &Step| {
+                standing[step.run].trials.iter().any(|(number, _)| *number == step.trial)
+            };
+            let is_wanted = |step: &Step| {
+                // At most half of them may be repeated, as for the planned trials.
+                let repeats = judge::disturbed_trials(&so_far[step.run]).min(limit.div_ceil(2));
+                let settled = judge::is_settled(&so_far[step.run]);
+                step.trial < limit + repeats && !settled && !is_made(step)
+            };
+            let given_up = members.iter().any(|step| failures[step.run] >= FAILURES_MAX);
+            if given_up || !members.iter().any(is_wanted) {
                 continue;
             }
-            let made = standing[run].trials.iter().any(|(number, _)| *number == index);
-            if made || failures[run] >= FAILURES_MAX || judge::is_settled(&so_far[run]) {
-                continue;
+            let made = match members {
+                [step] => vec![self.run_trial(&specs[step.run], first)?],
+                _ => {
+                    let specs: Vec<_> = members.iter().map(|step| &specs[step.run]).collect();
+                    self.run_trials_together(&specs, first)?
+                }
+            };
+            for (step, trial) in members.iter().zip(made) {
+                // A campaign may have been killed when it had stored some of a group.
+                if is_made(step) {
+                    continue;
+                }
+                let Step { run, trial: index } = *step;
+                let mut trial = Trial { index, ..trial };
+                results_on_target::add_note(store, &specs[run], &mut trial);
+                store.add_trial(standing[run].run_id, &trial)?;
+                let failed = matches!(trial.state, TrialState::Failed(_));
+                failures[run] = if failed { failures[run] + 1 } else { 0 };
+                (self.observe)(Event::TrialEnded { spec: &specs[run], trial: &trial });
+                if failures[run] == FAILURES_MAX {
+                    (self.observe)(Event::RunGivenUp(&specs[run]));
+                }
+                let settles = specs[run].repetition.until_permille > 0;
+                so_far[run].trials.push(if settles { trial } else { without_figures(trial) });
             }
-            let mut trial = Trial { index, ..self.run_trial(&specs[run], position)? };
-            results_on_target::add_note(store, &specs[run], &mut trial);
-            store.add_trial(standing[run].run_id, &trial)?;
-            let failed = matches!(trial.state, TrialState::Failed(_));
-            failures[run] = if failed { failures[run] + 1 } else { 0 };
-            (self.observe)(Event::TrialEnded { spec: &specs[run], trial: &trial });
-            if failures[run] == FAILURES_MAX {
-                (self.observe)(Event::RunGivenUp(&specs[run]));
-            }
-            let settles = specs[run].repetition.until_permille > 0;
-            so_far[run].trials.push(if settles { trial } else { without_figures(trial) });
         }
         let stopped = self.stop.load(Relaxed);
         let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
@@ -136,6 +158,12 @@ fn without_figures(mut trial: Trial) -> Trial {
     }
     trial.facts = Vec::new();
     trial
+}
+
+/// Returns true if two steps are the same trial of loads that run at the same time.
+fn are_together(specs: &[RunSpec], a: Step, b: Step) -> bool {
+    let group = |step: Step| specs[step.run].named_load.as_ref().map_or(0, |load| load.group);
+    group(a) > 0 && group(a) == group(b) && a.trial == b.trial
 }
 
 /// How often a run failed since it last went well.

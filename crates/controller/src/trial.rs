@@ -9,11 +9,13 @@ pub mod delegations;
 pub(crate) mod faults;
 mod merge;
 mod one_directory;
+pub mod overlap;
 mod pass;
 pub mod quiet_hosts;
 pub mod server_telemetry;
 mod setup;
 mod system_counts;
+mod together;
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use agent::{accounting, caveats};
 use controller::results_on_target;
+use controller::trial::overlap::{LoadTime, about_overlap};
 use controller::trial::{quiet_hosts, server_telemetry};
 use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
@@ -18,7 +19,7 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, BusyDevice, CaveatCode, CrossCheck, Evidence, Histogram, Host, HostResult,
     Interference, InterferenceSource, IntervalSample, KindResult, LabSpec, Metric, MetricKind,
-    NfsTarget, OpError, OpKind, Pass, PassResult, ProcessorWait, Run, RunSpec, Stall, Stalls,
+    NfsTarget, OpError, OpKind, Pass, PassResult, ProcessorWait, Run, RunSpec, Span, Stall, Stalls,
     Target, Telemetry, Trial, TrialState, Work, Workload,
 };
 use stats::{host_balance, judge};
@@ -179,6 +180,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::ShortTransfers
         | CaveatCode::TcpRetransmits => plant_outcome(code),
         CaveatCode::Unsynchronised
+        | CaveatCode::PartlyAlone
         | CaveatCode::ClientSaturated
         | CaveatCode::ProcessorContention
         | CaveatCode::Stalled
@@ -301,6 +303,13 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::Unsynchronised => {
             let result = PassResult { common_window_ns: SECOND / 2, ..reads() };
             data_of(code, result.unsynchronised(2))
+        }
+        CaveatCode::PartlyAlone => {
+            let time = |end| LoadTime {
+                span: Span { last_end_ns: end, first_end_ns: end, ..Span::default() },
+                warmup_ns: 0,
+            };
+            data_of(code, about_overlap(time(2 * SECOND), &[("b", time(SECOND))]))
         }
         CaveatCode::ClientSaturated => {
             let busy = PassResult { client_cpu_ns: SECOND, ..reads() };

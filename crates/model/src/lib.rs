@@ -53,6 +53,7 @@ pub use runs::kv_cache;
 pub use runs::kv_cache::KvCache;
 pub use runs::media;
 pub use runs::media::Media;
+pub use runs::named_load::NamedLoad;
 pub use runs::op::{Completion, Op, OpError, OpKind, Outcome, PLACE};
 pub use runs::pass::{Opens, Pass};
 pub use runs::placement::Placement;

@@ -9,6 +9,7 @@ pub mod file_sizes;
 pub(crate) mod impossible;
 pub mod kv_cache;
 pub mod media;
+pub(crate) mod named_load;
 pub(crate) mod op;
 pub(crate) mod pass;
 pub(crate) mod placement;

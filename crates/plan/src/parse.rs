@@ -12,6 +12,7 @@ pub(crate) mod fault_text;
 pub(crate) mod hosts;
 pub(crate) mod keys;
 pub(crate) mod level;
+pub(crate) mod load;
 pub(crate) mod overrides;
 pub(crate) mod page;
 pub(crate) mod placement;

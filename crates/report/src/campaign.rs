@@ -24,6 +24,7 @@ use std::collections::HashSet;
 use maud::{Markup, html};
 use model::{Campaign, Question, Severity, Verdict};
 
+use crate::comparison::loads::LoadCosts;
 use crate::contenders;
 use crate::document::terminal::Screen;
 use crate::document::text::{self, fits, narrow};
@@ -97,11 +98,14 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
     let checks = requirements::check(sheet);
     // Whoever sets limits wants to know first whether they are met.
     let limits = requirements::sentence(&checks);
+    let costs = LoadCosts::from_sheet(sheet);
     let has_question = push_found(&mut document, sheet, form, limits.clone());
     if !has_question && form != Form::Text {
-        document.push(answer_section(sheet, &effects, form, limits));
+        let lead = limits.into_iter().chain(costs.sentences());
+        document.push(answer_section(sheet, &effects, form, lead.collect()));
     } else if !has_question && !sheet.rows.is_empty() {
-        let lead = limits.into_iter().chain(answer(sheet, &effects).lead).collect();
+        let lead = limits.into_iter().chain(costs.sentences());
+        let lead = lead.chain(answer(sheet, &effects).lead).collect();
         let blocks = vec![Block::Lead(lead)];
         document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
     }
@@ -110,6 +114,7 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
         return document;
     }
     document.parts.extend(requirements::section(&checks, form).map(DocumentPart::Section));
+    document.parts.extend(costs.section(form).map(DocumentPart::Section));
     document.parts.extend(conclusions::section::section(sheet, form).map(DocumentPart::Section));
     for section in contenders::report_sections(sheet) {
         document.push(section);
@@ -188,12 +193,12 @@ fn push_found(
     true
 }
 
-/// Builds the section with the sentences about limits and results.
+/// Builds the section with the sentences about results, after those about limits and loads.
 fn answer_section(
     sheet: &Sheet<'_>,
     effects: &FactorEffects,
     form: Form,
-    limits: Option<String>,
+    first: Vec<String>,
 ) -> Section {
     let answer = answer(sheet, effects);
     let mut terms = Vec::new();
@@ -202,7 +207,7 @@ fn answer_section(
         lines.extend(pass.finding);
         terms.push(Term { name: pass.pass, code: None, lines });
     }
-    let mut blocks = vec![Block::Lead(limits.into_iter().chain(answer.lead).collect())];
+    let mut blocks = vec![Block::Lead(first.into_iter().chain(answer.lead).collect())];
     if !terms.is_empty() {
         blocks.push(Block::Terms(TermKind::Passes, terms));
     }

@@ -10,6 +10,7 @@ mod caveats;
 mod curves;
 mod json;
 mod junit;
+pub(crate) mod loads;
 mod measure;
 mod rows;
 mod sides;

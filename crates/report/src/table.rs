@@ -20,7 +20,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
-use model::{Campaign, CaveatCode, Conclusion, Pass, Requirement, Run, Severity};
+use model::{Campaign, CaveatCode, Conclusion, NamedLoad, Pass, Requirement, Run, Severity};
 use stats::{CaveatExtent, Judged, judge};
 
 use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions, declared_requirements};
@@ -370,7 +370,8 @@ impl<'a> Settings<'a> {
         // so they need none of their own.
         for follows in [false, true] {
             for name in &self.names {
-                if FOLLOWING.contains(name) == follows && self.decided(name, &columns).is_none() {
+                let is_own = *name == NamedLoad::NAME || self.decided(name, &columns).is_none();
+                if FOLLOWING.contains(name) == follows && is_own {
                     columns.push(*name);
                 }
             }

@@ -32,7 +32,8 @@ pub fn interference(
     // Another program of this host may serve the directory.
     let is_served_here =
         is_file_here && (server_here.is_some() || mount.is_some_and(Mount::is_fuse));
-    let programs = used.programs.filter(|_| !is_served_here);
+    // So is another load of the plan.
+    let programs = used.programs.filter(|_| !is_served_here && !spec.has_company());
     let share = |ns: u64| permille(ns as f64 / span_ns as f64);
     let disk = programs.filter(|_| is_on_storage).map(|programs| {
         (u128::from(programs.io_bytes) * 1_000_000_000 / u128::from(span_ns)) as u64
@@ -48,7 +49,7 @@ pub fn interference(
         .with(InterferenceSource::Disk, disk)
         .with(
             InterferenceSource::Memory,
-            used.memory_stalled_ns.filter(|_| goes_past_memory).map(share),
+            used.memory_stalled_ns.filter(|_| goes_past_memory && !spec.has_company()).map(share),
         )
         .with(InterferenceSource::Heat, used.throttled_ns.map(share))
 }

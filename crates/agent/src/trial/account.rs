@@ -61,8 +61,9 @@ impl Trial<'_> {
             } else {
                 facts.extend(caveats::unrecovered(pass, &tally.recovered));
             }
-            result.scope.wire =
-                tally.wire.or_else(|| caveats::mount_traffic(&result, self.mount.as_ref()));
+            // The counters of a mount include the other loads on this host.
+            let mount = self.mount.as_ref().filter(|_| !spec.has_company());
+            result.scope.wire = tally.wire.or_else(|| caveats::mount_traffic(&result, mount));
             facts.extend(caveats::ends_found(&result, &tally.ranges));
             result.caveats.extend(caveats::about_holes(&result, &tally.ranges));
             let short = &tally.short_transfers;

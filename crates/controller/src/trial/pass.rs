@@ -43,11 +43,25 @@ pub(crate) struct OnePass<'p, 's> {
 }
 
 /// The common start by the local clock, and the samples from which it was computed.
-struct Start {
+pub(super) struct Start {
     at_ns: u64,
-    /// One sample per agent; empty if there is only one agent.
-    clocks: Vec<Sample>,
+    /// One sample per agent; may be empty if there is only one agent.
+    pub(super) clocks: Vec<Sample>,
     round_trip_ns: u64,
+}
+
+impl Start {
+    /// Creates the start of a group whose clocks were just sampled, before its instant is known.
+    pub(super) fn sampled(clocks: Vec<Sample>) -> Self {
+        // A sample is wrong by at most half of its round trip.
+        let error_ns = clocks.iter().map(|clock| clock.error_ns).max().unwrap_or(0);
+        Self { at_ns: 0, clocks, round_trip_ns: error_ns.saturating_mul(2) }
+    }
+
+    /// Returns how far ahead the start must be for the order to reach the slowest agent.
+    pub(super) fn lead_ns(&self) -> u64 {
+        LEAD_MIN_NS.max(self.round_trip_ns.saturating_mul(LEAD_ROUND_TRIPS))
+    }
 }
 
 impl OnePass<'_, '_> {
@@ -62,7 +76,7 @@ impl OnePass<'_, '_> {
         facts: &mut Vec<Fact>,
     ) -> Result<PassEnd, TrialError> {
         let Self { spec, pass, .. } = *self;
-        self.group.ask_first(hosts, |_| request::prepare(pass))?;
+        self.prepare(hosts)?;
         if let Some(lab) = spec.lab.as_deref() {
             facts.extend(setup::before_pass(hosts, self.stop, spec, lab, pass)?);
         }
@@ -74,7 +88,32 @@ impl OnePass<'_, '_> {
         }
         self.fault_schedule.make_ready(hosts, &self.group.hosts());
         self.arm(hosts)?;
-        let mut start = self.start(hosts)?;
+        let start = self.start(hosts)?;
+        let mut end = self.finish(hosts, facts, start)?;
+        if let Some(lab) = &spec.lab {
+            let seen = server_telemetry::end(hosts, lab, &mut end.result);
+            seen.map_err(|why| self.without_server(hosts, why))?;
+            let read = system_counts::read(hosts, lab);
+            let after = read.map_err(|why| self.without_server(hosts, why))?;
+            system_counts::compare(spec, &counted, &after, &mut end.result);
+        }
+        Ok(end)
+    }
+
+    /// Makes all agents create what the pass expects to find.
+    pub(super) fn prepare(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
+        let pass = self.pass;
+        self.group.ask_first(hosts, |_| request::prepare(pass))?;
+        Ok(())
+    }
+
+    /// Waits until the workers have finished, and merges the reports of their agents.
+    pub(super) fn finish(
+        &mut self,
+        hosts: &mut Hosts<'_>,
+        facts: &mut Vec<Fact>,
+        mut start: Start,
+    ) -> Result<PassEnd, TrialError> {
         let worked = self.await_workers(hosts, start.at_ns);
         let gone = self.group.remove_killed(hosts);
         let mut fault_schedule = std::mem::take(&mut self.fault_schedule);
@@ -100,19 +139,12 @@ impl OnePass<'_, '_> {
         let ends = self.account(hosts, done)?;
         let mut end = self.merge_ends(hosts, ends, &start)?;
         end.result.fault_events = events;
-        if let Some(lab) = &spec.lab {
-            let seen = server_telemetry::end(hosts, lab, &mut end.result);
-            seen.map_err(|why| self.without_server(hosts, why))?;
-            let read = system_counts::read(hosts, lab);
-            let after = read.map_err(|why| self.without_server(hosts, why))?;
-            system_counts::compare(spec, &counted, &after, &mut end.result);
-        }
         Ok(end)
     }
 
     /// Makes all workers open their files. In a pass that only reads, these may belong to a
     /// different agent.
-    fn arm(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
+    pub(super) fn arm(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
         let pass = self.pass;
         // A pass that writes must write the files of its own share, because the next pass may read
         // them.
@@ -130,22 +162,25 @@ impl OnePass<'_, '_> {
     /// doesn't matter. An agent that gets its order too late starts at once, which shows up as
     /// skew.
     fn start(&mut self, hosts: &mut Hosts<'_>) -> Result<Start, TrialError> {
-        let clocks = self.clocks(hosts)?;
-        let mut error_ns = 0;
-        for clock in &clocks {
-            error_ns = clock.error_ns.max(error_ns);
-        }
-        // A sample is wrong by at most half of its round trip.
-        let round_trip_ns = error_ns.saturating_mul(2);
-        let lead_ns = LEAD_MIN_NS.max(round_trip_ns.saturating_mul(LEAD_ROUND_TRIPS));
-        let at_ns = hosts.now_ns().saturating_add(lead_ns);
+        let start = Start::sampled(self.clocks(hosts)?);
+        let at_ns = hosts.now_ns().saturating_add(start.lead_ns());
+        self.start_at(hosts, start, at_ns)
+    }
+
+    /// Tells all workers to start at an instant of our clock.
+    pub(super) fn start_at(
+        &mut self,
+        hosts: &mut Hosts<'_>,
+        start: Start,
+        at_ns: u64,
+    ) -> Result<Start, TrialError> {
         for index in 0..self.group.len() {
             // A single agent gets an instant in the past and starts at once.
-            let start_ns = clocks.get(index).map_or(0, |clock| clock.there_ns(at_ns));
+            let start_ns = start.clocks.get(index).map_or(0, |clock| clock.there_ns(at_ns));
             self.group.send(hosts, index, Order::Go { start_ns })?;
         }
-        let at_ns = if self.group.is_alone() { hosts.now_ns() } else { at_ns };
-        Ok(Start { at_ns, clocks, round_trip_ns })
+        let at_ns = if start.clocks.is_empty() { hosts.now_ns() } else { at_ns };
+        Ok(Start { at_ns, ..start })
     }
 
     /// Returns a fresh sample of each clock, or nothing if there is only one agent.

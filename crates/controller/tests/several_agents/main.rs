@@ -6,6 +6,7 @@ mod agent_thread;
 mod agent_threads;
 #[path = "../campaign/mod.rs"]
 mod campaign;
+mod loads;
 #[path = "../campaign/shared_directory.rs"]
 mod shared_directory;
 

@@ -111,6 +111,10 @@ pub(crate) struct RunArgs {
         default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=20_000),
         help_heading = "Trials")]
     pub until_broken: Option<u32>,
+    /// A load to run beside the workload, alone and together: `backup: mixed read_percent=0
+    /// random_percent=0`. The report shows what each costs the other
+    #[arg(long = "with", value_name = "NAME: WORKLOAD KEY=VALUE ...", help_heading = "Workload")]
+    with_loads: Vec<String>,
     /// A limit that results must keep, in addition to those of the plan: `read.p99 < 20ms`,
     /// `write.rate >= 2GB/s`, `errors == 0`. Exit code 1 if one is missed, 4 if undecided
     #[arg(long, value_name = "LIMIT", help_heading = "Output")]
@@ -243,6 +247,7 @@ impl RunArgs {
             interference: self.interference.clone(),
             seed: self.seed.clone(),
             require: self.require.clone(),
+            with_loads: self.with_loads.clone(),
             server_memory: self.server_memory.clone(),
             server_threads: self.server_threads.clone(),
             workload: self.workload.clone(),

@@ -107,6 +107,7 @@ fn read_plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure
     }
     let mut raw = read_named_plan(args)?;
     plan_source::apply(&mut raw, &args.run)?;
+    plan_source::refuse_loads(&raw)?;
     let is_quick = args.run.target.is_none();
     let defaults = if is_quick { CurveDefaults::Quick } else { CurveDefaults::Field };
     curve_plan::fill_in(&mut raw, around, defaults)?;

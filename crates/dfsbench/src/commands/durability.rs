@@ -120,6 +120,7 @@ fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
     if let Some(version) = &args.nfsvers {
         raw.apply(&Overrides::default().with(Setting::NfsVers, &[version]))?;
     }
+    plan_source::refuse_loads(&raw)?;
     plan_source::read_inputs(&mut raw)?;
     for text in &args.fault {
         raw.server.faults.planned.push(plan::fault::parse_fault(text)?);

@@ -56,6 +56,7 @@ fn read_plan(args: &LadderArgs) -> Result<RawPlan, Failure> {
         plan_source::apply(&mut raw, &args.run)?;
         raw
     };
+    plan_source::refuse_loads(&raw)?;
     // Passes end with their files, so only the trials of --quick and --thorough apply.
     let is_given = args.run.overrides().settings.contains_key(&Setting::Duration);
     if args.run.effort().is_some() && !is_given {

@@ -48,6 +48,7 @@ pub(crate) fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         Some(text) => plan_source::load_named(text)?,
     };
     plan_source::apply(&mut raw, &args.run)?;
+    plan_source::refuse_loads(&raw)?;
     if raw.name == "run" {
         "ramp".clone_into(&mut raw.name);
     }
@@ -85,6 +86,7 @@ fn quick_plan() -> Result<RawPlan, Failure> {
 /// Same as [`run`].
 pub(crate) fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
+    plan_source::refuse_loads(&raw)?;
     let around = surroundings::for_job(&args.job)?;
     let RampRequest { recovery_ms, slow_factor, .. } = RampRequest::default();
     let max = Some(clients_max);

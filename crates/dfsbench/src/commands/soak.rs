@@ -64,6 +64,7 @@ fn read_plan(args: &SoakArgs) -> Result<(RawPlan, Vec<Located<Disturbance>>), Fa
     if args.run.target.is_none() {
         plan_source::apply(&mut raw, &args.run)?;
     }
+    plan_source::refuse_loads(&raw)?;
     if raw.workloads.iter().all(|workload| workload.kind.value != Workload::Mixed)
         || raw.source_name == "command line"
     {

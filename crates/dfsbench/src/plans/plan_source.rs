@@ -33,6 +33,24 @@ pub(crate) fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     .into())
 }
 
+/// Refuses a plan with several loads for a command that measures one.
+///
+/// # Errors
+/// If the plan has loads.
+pub(crate) fn refuse_loads(raw: &RawPlan) -> Result<(), Failure> {
+    let Some(load) = raw.workloads.iter().find_map(|workload| workload.load.as_ref()) else {
+        return Ok(());
+    };
+    let hint = "only `dfsbench run` runs several; write one of them as a [[workload]]";
+    Err(PlanError {
+        source_name: raw.source_name.clone(),
+        place: load.name.place,
+        message: format!("`{}` is one of several loads", load.name.value),
+        hint: Some(hint.to_owned()),
+    }
+    .into())
+}
+
 /// Like [`read`], but accepts disturbances, which a soak supports.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 30] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -52,6 +52,7 @@ impl Preset {
         preset!("media"),
         preset!("metadata"),
         preset!("model-load"),
+        preset!("neighbors"),
         preset!("nfsd-io"),
         preset!("op-mix"),
         preset!("read-write-steps"),

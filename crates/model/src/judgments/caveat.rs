@@ -149,6 +149,10 @@ codes! {
     Unsynchronised, "unsynchronised", Degraded,
         "The workers were not all busy for the whole measured window.",
         "Use longer passes, or fewer workers than cores.";
+    PartlyAlone, "partly-alone", Degraded,
+        "Other loads did not run during the whole measured window of a load.",
+        "Give all loads the same start and duration; one that ended early needs more or larger \
+         files.";
     Straggler, "straggler", Degraded,
         "One host or rank was much slower than the others and held them up.",
         "Look at that host and its way to the target; leave it out to see what the others can do.";

@@ -4,6 +4,8 @@
 //! ops depends on a worker's number among all workers, not on its host. A host that runs several
 //! agents is listed several times; see [`Host::for_agent`].
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::systems::lab::Host;
@@ -56,7 +58,7 @@ impl Host {
 
     /// Counts the hosts in a list that has an entry for each agent.
     pub fn count_distinct(agents: &[Self]) -> u32 {
-        agents.iter().filter(|host| host.name_and_slot().1 == 1).count() as u32
+        agents.iter().map(|host| host.name_and_slot().0).collect::<HashSet<_>>().len() as u32
     }
 
     /// Returns the host name without the agent's number, and this number, from 1 on.

@@ -11,6 +11,7 @@ use crate::faults::soak::Soak;
 use crate::runs::checkpoint::Checkpoint;
 use crate::runs::kv_cache::KvCache;
 use crate::runs::media::Media;
+use crate::runs::named_load::NamedLoad;
 use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
@@ -141,6 +142,9 @@ pub struct RunSpec {
     /// Specification of a soak; `None` for all other runs.
     #[serde(default)]
     pub soak: Option<Box<Soak>>,
+    /// Which of several loads this is; `None` if the plan has only one.
+    #[serde(default)]
+    pub named_load: Option<Box<NamedLoad>>,
 }
 
 impl RunSpec {
@@ -190,6 +194,7 @@ impl RunSpec {
             lab: None,
             placement: Placement::default(),
             soak: None,
+            named_load: None,
         }
     }
 
@@ -297,6 +302,11 @@ impl RunSpec {
     /// Returns the number of concurrent agents, at least one.
     pub fn agents(&self) -> u32 {
         self.client_hosts().len().max(1) as u32
+    }
+
+    /// Returns true if another load runs at the same time on a host of this one.
+    pub fn has_company(&self) -> bool {
+        self.named_load.as_ref().is_some_and(|load| load.shares_hosts)
     }
 
     /// Returns the number of workers over all client hosts.

@@ -254,8 +254,8 @@ impl Field for Vec<Host> {
         let Value::Number(number) = value else { return false };
         let mut first_hosts = HashSet::new();
         for host in self.iter() {
-            if (first_hosts.len() as u64) < number && host.name_and_slot().1 == 1 {
-                first_hosts.insert(host.name.clone());
+            if (first_hosts.len() as u64) < number {
+                first_hosts.insert(host.name_and_slot().0.to_owned());
             }
         }
         self.retain(|host| first_hosts.contains(host.name_and_slot().0));

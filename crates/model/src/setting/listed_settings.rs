@@ -105,6 +105,7 @@ impl RunSpec {
             ("backend", self.backend.name().to_owned()),
             ("workload", self.workload.name().to_owned()),
         ];
+        shown.extend(self.named_load.iter().flat_map(|load| load.settings()));
         for setting in Setting::ALL {
             if setting.applies(self) {
                 shown.push((setting.key(), setting.show(self)));

@@ -48,6 +48,8 @@ pub struct Overrides {
     pub seed: Option<String>,
     /// Values of `--require`: limits in addition to those of the plan.
     pub require: Vec<String>,
+    /// Values of `--with`: loads to run beside those of the plan.
+    pub with_loads: Vec<String>,
     /// Value of `--server-memory`.
     pub server_memory: Option<String>,
     /// Value of `--server-threads`.
@@ -95,6 +97,7 @@ impl Overrides {
             ("workload", &mut self.workload),
             ("backend", &mut self.backend),
             ("require", &mut self.require),
+            ("with", &mut self.with_loads),
         ];
         for (key, words) in lists {
             if !is_wanted(key) {
@@ -214,7 +217,7 @@ impl RawPlan {
             }
             self.factors.insert(setting, read);
         }
-        Ok(())
+        self.add_loads(&flags.with_loads)
     }
 
     fn apply_repetition(&mut self, flags: &Overrides) -> Result<(), PlanError> {

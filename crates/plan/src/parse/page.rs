@@ -25,7 +25,7 @@ This page is generated from the table that the plan parser uses.
 ";
 
 /// The sections in the order recommended for writing a plan, with their descriptions.
-const SECTIONS: [(Section, &str); 10] = [
+const SECTIONS: [(Section, &str); 11] = [
     (Section::Plan, "Before any table."),
     (Section::Host, "Once for each host to set up or work on."),
     (
@@ -35,6 +35,12 @@ const SECTIONS: [(Section, &str); 10] = [
     (
         Section::Workload,
         "Once for each workload; may contain any setting, which overrides `[factors]`.",
+    ),
+    (
+        Section::Load,
+        "Once for each of several loads that run alone and together; see docs/loads.md. May \
+         contain any setting with one value, and `kind`, `shares`, `mix_from` and `mix_since` of \
+         `[[workload]]`.",
     ),
     (Section::Settings, "Settings for all workloads. Each is also a flag of `dfsbench run`."),
     (Section::Server, "The in-memory server, for targets with `embedded = true`."),

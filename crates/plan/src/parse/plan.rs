@@ -3,13 +3,13 @@
 //! Stops at the first fault, in the order of the text within a table. Each value has been checked
 //! against its own limits; see `limits`.
 
-use model::Workload;
 use model::setting::Setting;
 
 use crate::parse::conclusion::read_conclusions;
 use crate::parse::disturb::read_disturbances;
 use crate::parse::document::{self, Field, PlanText, Table};
 use crate::parse::hosts;
+use crate::parse::load::read_loads;
 use crate::parse::repetition::{read_fairness, read_quiet_ms};
 use crate::parse::requirement::read_requirements;
 use crate::parse::section::Section;
@@ -41,7 +41,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
     let hosts = hosts::read_hosts(&root)?;
     let labels = hosts::read_own_labels(&root)?;
     let factors = match root.field("factors") {
-        Some(field) => settings(&field.table(Section::Settings)?)?,
+        Some(field) => settings_among(&Setting::ALL, &field.table(Section::Settings)?)?,
         None => Settings::default(),
     };
     Ok(RawPlan {
@@ -86,6 +86,13 @@ pub(crate) fn check_plan_name(name: &str) -> Result<(), Fault> {
 }
 
 fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
+    if let Some(field) = root.field("load") {
+        if root.field("workload").is_some() {
+            let fault = Fault::new("a plan has [[workload]] or [[load]], not both");
+            return Err(field.error(fault.hint("write each workload as a [[load]] with a name")));
+        }
+        return read_loads(&field);
+    }
     let hint = "add a [[workload]] with a kind, such as \"stream\"";
     let field = root.required("workload", hint)?;
     let workloads = field
@@ -102,42 +109,20 @@ fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
 fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
     let field = table.required("kind", "for example `kind = \"stream\"`")?;
     let kind = field.parse("\"stream\"", workload_named)?;
-    check_settings(table, kind.value)?;
+    work::check_settings(table, kind.value)?;
     Ok(RawWorkload {
         kind,
         targets: table.read_each("targets", read_name)?,
         backends: table.read_each("backends", backend)?,
-        settings: settings(table)?,
+        settings: settings_among(&Setting::ALL, table)?,
         command: work::read_command(table, kind.value)?,
         mix: work::read_mix(table, kind.value)?,
         mix_from: work::read_mix_from(table, kind.value)?,
         mix_since: work::read_mix_since(table)?,
+        load: None,
     })
 }
 
 fn read_name(item: &Field<'_>) -> Result<Located<String>, PlanError> {
     Ok(item.located(item.text("\"nfs\"")?.value.to_owned()))
-}
-
-/// Refuses settings that this workload does not have.
-fn check_settings(table: &Table<'_>, kind: Workload) -> Result<(), PlanError> {
-    for setting in Setting::ALL {
-        let Some(field) = table.field(setting.key()) else { continue };
-        if setting.has_workload(kind) {
-            continue;
-        }
-        let hint = match setting.counterpart() {
-            Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
-            None if setting == Setting::TimeMax && kind.is_external() => {
-                "a program's time is bounded by `timeout`".into()
-            }
-            None => "leave it out here; in [factors], only workloads that use it get it".into(),
-        };
-        return Err(field.error(work::without_meaning(kind).hint(hint)));
-    }
-    Ok(())
-}
-
-fn settings(table: &Table<'_>) -> Result<Settings, PlanError> {
-    settings_among(&Setting::ALL, table)
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use model::target::{OF_DIRECTORIES, OF_NFS, TargetRow};
 
 use crate::parse::section::Section::{
-    Conclusion, Disturb, Faults, Host, Plan, Require, Server, Target, Workload,
+    Conclusion, Disturb, Faults, Host, Load, Plan, Require, Server, Target, Workload,
 };
 use crate::parse::section::{KeyDoc, Section};
 use crate::syntax::fault::{FaultKind, KINDS};
@@ -107,6 +107,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Settings for all workloads; a setting with several values multiplies the runs."),
     key(Plan, "workload", ["tables", ""], "at least one", "required",
         "What is done to the targets."),
+    key(Plan, "load", ["tables", ""], "2 to 5", "none",
+        "Loads that run alone and together, in place of `workload`: what does each cost the \
+         others?"),
     key(Plan, "disturb", ["tables", ""], "", "none",
         "Disturbances of hosts during `dfsbench soak`; other commands reject them."),
     key(Plan, "conclusion", ["tables", ""], "", "none",
@@ -273,6 +276,15 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Only these targets."),
     key(Workload, "backends", ["list of texts", ""], "null, posix, uring or nfs", "all",
         "Only these of the targets' backends."),
+
+    key(Load, "name", ["text", ""], "up to 24 letters, digits, `_`, `-` and `.`", "required",
+        "Name of the load in tables."),
+    key(Load, "hosts", ["list of texts", ""], "hosts of the target", "all",
+        "Hosts on which it works. Loads on the same host have processes of their own."),
+    key(Load, "start", ["time", "ms"], "0ms to 24h", "0ms",
+        "When it starts, after the first load, if others run at the same time."),
+    key(Load, "end", ["time", "ms"], "0ms to 24h", "after its `duration`",
+        "When it ends, counted from the start of the first load."),
 
     key(Disturb, "kind", ["text", ""],
         "server-restart, server-stall, nfsd-stop, network-cut, disk-full, client-kill or \

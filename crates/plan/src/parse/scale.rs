@@ -65,6 +65,11 @@ impl RawPlan {
             let own = largest(&workload.settings, Setting::IoSize);
             let scaling = Scaling { scale, io_bytes: own.or(of_factors) };
             scaling.change(&mut workload.settings);
+            if let Some(load) = &mut workload.load {
+                for time in [&mut load.start_ms, &mut load.end_ms].into_iter().flatten() {
+                    time.value = scale.apply(time.value);
+                }
+            }
             of_all.io_bytes = of_all.io_bytes.max(own);
             if workload.settings.get(Setting::FileSize).is_some() {
                 of_each.push((workload.kind.value, scaling));

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use Section::{
-    Conclusion, Disturb, Faults, Host, Plan, Require, Server, Settings, Target, Workload,
+    Conclusion, Disturb, Faults, Host, Load, Plan, Require, Server, Settings, Target, Workload,
 };
 use model::setting::Setting;
 
@@ -27,6 +27,8 @@ pub enum Section {
     Settings,
     /// In a `[[workload]]`.
     Workload,
+    /// In a `[[load]]`.
+    Load,
     /// In a `[[disturb]]`.
     Disturb,
     /// In a `[[conclusion]]`.
@@ -34,6 +36,9 @@ pub enum Section {
     /// In a `[[require]]`.
     Require,
 }
+
+/// Keys of a `[[workload]]` that a `[[load]]` may contain, too.
+const OF_LOADS: [&str; 4] = ["kind", "shares", "mix_from", "mix_since"];
 
 impl Section {
     /// The heading of the section.
@@ -46,6 +51,7 @@ impl Section {
             Target => "[[target]]",
             Settings => "[factors]",
             Workload => "[[workload]]",
+            Load => "[[load]]",
             Disturb => "[[disturb]]",
             Conclusion => "[[conclusion]]",
             Require => "[[require]]",
@@ -63,6 +69,8 @@ impl Section {
         match self {
             _ if doc.section == self => true,
             Workload => doc.section == Settings,
+            Load if doc.section == Workload => OF_LOADS.contains(&doc.key),
+            Load => doc.section == Settings,
             Target if doc.section == Settings => {
                 Setting::OF_TARGETS.iter().any(|setting| setting.key() == doc.key)
             }

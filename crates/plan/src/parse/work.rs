@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use model::setting::Setting;
 use model::{Command, OpKind, OpMix, Pass, Workload};
 
 use workload::opmix;
@@ -43,6 +44,25 @@ pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command,
         return Err(Fault::new("key `run` is missing in [[workload]]").hint(hint).at(table.place));
     }
     Ok(command)
+}
+
+/// Refuses settings that this workload does not have.
+pub(crate) fn check_settings(table: &Table<'_>, kind: Workload) -> Result<(), PlanError> {
+    for setting in Setting::ALL {
+        let Some(field) = table.field(setting.key()) else { continue };
+        if setting.has_workload(kind) {
+            continue;
+        }
+        let hint = match setting.counterpart() {
+            Some(other) => format!("it is called `{}` for {}", other.key(), kind.name()),
+            None if setting == Setting::TimeMax && kind.is_external() => {
+                "a program's time is bounded by `timeout`".into()
+            }
+            None => "leave it out here; in [factors], only workloads that use it get it".into(),
+        };
+        return Err(field.error(without_meaning(kind).hint(hint)));
+    }
+    Ok(())
 }
 
 /// The fault of a key that has no meaning for this workload.

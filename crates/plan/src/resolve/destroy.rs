@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use model::Host;
 
+use crate::resolve::loads::HERE;
 use crate::resolve::plan::Plan;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
 
@@ -32,7 +33,8 @@ impl Plan {
             }
             for host in used {
                 // Additional agents on a host don't count as hosts.
-                if host.name_and_slot().1 == 1 && seen.insert(&host.name) {
+                let is_first = !host.name.contains(Host::FURTHER) && host.name != HERE;
+                if is_first && seen.insert(&host.name) {
                     hosts.push(host);
                 }
             }

@@ -204,6 +204,7 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
             targets.len() - 1
         });
         let peak = &mut targets[index].peak_bytes;
+        let bytes = bytes_together(plan, run).unwrap_or(bytes);
         // Each trial removes its files before the next one begins, so a target only needs room for
         // the largest set, unless removed files keep their space.
         *peak = if keeps_removed(run) {
@@ -214,8 +215,17 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
     }
     let possible = plan.runs.iter().filter(|run| run.impossible().is_none()).count() as u64;
     let mut once = RunEstimate::NOTHING;
-    for run in &runs {
-        once.add(run);
+    let mut longest_ms: HashMap<u32, u64> = HashMap::new();
+    for (run, estimate) in plan.runs.iter().zip(&runs) {
+        once.add(estimate);
+        // Loads that run at the same time take as long as the longest of them.
+        if let Some(load) = &run.named_load
+            && load.group > 0
+        {
+            let longest = longest_ms.entry(load.group).or_default();
+            once.duration_ms -= estimate.duration_ms.min(*longest);
+            *longest = estimate.duration_ms.max(*longest);
+        }
     }
     Estimate {
         trials: possible * made_each,
@@ -225,6 +235,15 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
         runs,
         targets,
     }
+}
+
+/// Returns the size of the files of all loads that run at the same time as this one.
+fn bytes_together(plan: &Plan, run: &RunSpec) -> Option<u64> {
+    let group = |run: &RunSpec| run.named_load.as_ref().map_or(0, |load| load.group);
+    let own = group(run);
+    let together = plan.runs.iter().filter(|other| group(other) == own);
+    let keeps_files = !run.target.keeps_nothing();
+    (own > 0 && keeps_files).then(|| together.map(set_bytes).sum())
 }
 
 /// Returns the maximum total size of a run's files, in bytes.

@@ -1,4 +1,4 @@
-//! The product of all factors.
+//! The runs of all workloads.
 //!
 //! For each workload, target and backend, the levels of every relevant setting are multiplied in
 //! the order of [`Setting::ALL`], the last one varying fastest. Irrelevant settings have a fixed
@@ -7,22 +7,20 @@
 use std::collections::HashSet;
 
 use model::checkpoint::SCALE_ONE;
-use model::setting::{Setting, Value};
-use model::{
-    Arrivals, BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload,
-};
+use model::setting::Setting;
+use model::{RunSpec, Workload};
 
 use crate::resolve::checks::{self, WrittenSettings};
 use crate::resolve::coverage::select_covering;
-use crate::resolve::lab;
+use crate::resolve::loads::runs_of_loads;
 use crate::resolve::no_effect::{describe_idle, describe_overridden};
 use crate::resolve::placement;
+use crate::resolve::product::{base_run, product, too_many};
 use crate::resolve::server::ServerPlan;
 use crate::resolve::surroundings::Surroundings;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
-use crate::syntax::hosts::UsedFrom;
 use crate::syntax::limits::RUNS_MAX;
-use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
+use crate::syntax::raw::{RawPlan, RawWorkload};
 use crate::syntax::settings::Settings;
 use crate::syntax::suggestion::unknown_word;
 
@@ -47,7 +45,19 @@ pub(crate) fn multiply(
     let mut seen = HashSet::new();
     let mut refused = Vec::new();
     let mut used = UsedSettings::default();
+    if raw.has_loads() {
+        runs = runs_of_loads(raw, around, server, |number, run, written| {
+            used.add(number, run, written);
+        })?;
+        runs.retain(|run| seen.insert(run.clone()));
+        if runs.len() > RUNS_MAX {
+            return Err(too_many());
+        }
+    }
     for (number, workload) in raw.workloads.iter().enumerate() {
+        if workload.load.is_some() {
+            continue;
+        }
         check_names(raw, workload)?;
         starts.push(runs.len());
         for (target, backend) in raw.places(workload) {
@@ -99,7 +109,9 @@ pub(crate) fn multiply(
         }
     }
     let all = runs.len();
-    if let Some(scale) = raw.scale {
+    if let Some(scale) = raw.scale
+        && !raw.has_loads()
+    {
         runs = select_covering(runs, &starts, scale.runs_kept(all));
     }
     let thinned = all - runs.len();
@@ -206,12 +218,6 @@ fn check_possible(
     Ok(())
 }
 
-fn too_many() -> PlanError {
-    Fault::new(format!("the factors give more than {RUNS_MAX} runs"))
-        .hint("every list multiplies the runs: shorten some, or split the plan")
-        .at(PlanPosition::Whole)
-}
-
 /// Refuses targets and backends that a workload names and the plan does not have.
 fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
     let known: Vec<&str> = raw.targets.iter().map(|target| target.name.value.as_str()).collect();
@@ -229,94 +235,4 @@ fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
         }
     }
     Ok(())
-}
-
-/// Creates a run in which every setting has the value that it has when it is irrelevant.
-fn base_run(
-    target: &RawTarget,
-    around: &Surroundings,
-    backend: BackendKind,
-    workload: &RawWorkload,
-) -> RunSpec {
-    let mut what: Target = target.what.resolve(around, backend);
-    if let Target::Nfs(nfs) = &mut what {
-        nfs.settings = NfsSettings::default();
-    }
-    let mut run = RunSpec {
-        target_name: target.name.value.clone(),
-        target: what,
-        backend,
-        timeout_ms: Workload::Stream.default_timeout_ms(),
-        lab: target.what.lab().map(|lab| Box::new(lab.spec(backend))),
-        command: workload.command.clone(),
-        op_mix: workload.mix.clone(),
-        ..RunSpec::null(workload.kind.value)
-    };
-    run.placement.hosts = target.used_from.agents(around).to_vec();
-    run.placement.of_job = target.used_from == UsedFrom::Job;
-    lab::derive_fields(&mut run);
-    run
-}
-
-/// Multiplies the levels of the relevant settings; `levels` is called with the earlier settings
-/// already in the run.
-pub(crate) fn product(
-    base: RunSpec,
-    levels: impl Fn(Setting, &RunSpec) -> Vec<Value>,
-) -> Result<Vec<RunSpec>, PlanError> {
-    let written_storage = base.lab.as_ref().map(|lab| lab.storage.clone());
-    let mut runs = vec![base];
-    for setting in Setting::ALL {
-        let mut longer = Vec::with_capacity(runs.len());
-        for run in runs {
-            // Whether a setting is relevant depends on those before it in the table.
-            if !setting.applies(&run) {
-                longer.push(run);
-                continue;
-            }
-            for level in levels(setting, &run) {
-                let mut next = run.clone();
-                lab::set_level(setting, &mut next, level);
-                longer.push(next);
-            }
-            if longer.len() > RUNS_MAX {
-                return Err(too_many());
-            }
-        }
-        runs = longer;
-    }
-    for run in &mut runs {
-        settle(run, written_storage.as_ref());
-    }
-    Ok(runs)
-}
-
-/// Sets values that are determined once all settings of a run are known.
-fn settle(run: &mut RunSpec, written_storage: Option<&Storage>) {
-    // Only the kind of server, which comes late, decides whether files are on a file system. If
-    // not, runs that differ only in storage must become equal.
-    if let (Some(lab), Some(storage)) = (&mut run.lab, written_storage)
-        && !lab.has_storage()
-    {
-        lab.storage.clone_from(storage);
-    }
-    // A small file is written with one op.
-    if !Setting::IoSize.applies(run) {
-        run.io_size_bytes = run.file_size_bytes.max(1) as u32;
-    }
-    // Streams take turns, each at its own rate.
-    if run.workload == Workload::Media {
-        run.load.rate_per_s = u64::from(run.media.frame_rate) * u64::from(run.all_workers());
-        run.load.arrivals = Arrivals::Constant;
-    }
-    // The files of a cache are what fits into it at a time.
-    if run.workload == Workload::KvCache {
-        run.file_size_bytes = run.kv_cache.capacity_bytes.div_ceil(u64::from(run.files.max(1)));
-    }
-    // In v2, a WRITE is stable when it is answered.
-    if let Target::Nfs(nfs) = &mut run.target
-        && nfs.settings.version == NfsVersion::V2
-    {
-        nfs.settings.stable = Stable::FileSync;
-    }
 }

@@ -13,6 +13,8 @@
 //!
 //! **Source:** Knuth, TAOCP 2, 3.4.2, algorithm P, for the shuffle.
 
+use std::collections::BTreeMap;
+
 use model::random::{SplitMix64, mix};
 use model::{LabSpec, Order};
 
@@ -30,8 +32,35 @@ pub struct Step {
 impl Plan {
     /// Returns every trial of every run, in the requested order.
     ///
-    /// Trials of one run keep their relative order: warm-up trials come first.
+    /// Trials of one run keep their relative order: warm-up trials come first. Loads that run at
+    /// the same time follow each other.
     pub fn order(&self) -> Vec<Step> {
+        self.join_loads(self.order_apart())
+    }
+
+    /// Moves the trials of loads that run at the same time behind that of the first one of them.
+    ///
+    /// The place of the first one is as random as that of a load that runs alone; the earliest of
+    /// all places would not be.
+    fn join_loads(&self, steps: Vec<Step>) -> Vec<Step> {
+        let group_of = |run: usize| self.runs[run].named_load.as_ref().map_or(0, |it| it.group);
+        let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for run in 0..self.runs.len() {
+            groups.entry(group_of(run)).or_default().push(run);
+        }
+        let mut joined = Vec::with_capacity(steps.len());
+        for step in steps {
+            match groups[&group_of(step.run)].as_slice() {
+                _ if group_of(step.run) == 0 => joined.push(step),
+                [first, ..] if *first != step.run => {}
+                runs => joined.extend(runs.iter().map(|&run| Step { run, ..step })),
+            }
+        }
+        joined
+    }
+
+    /// Returns the order as if all loads ran alone.
+    fn order_apart(&self) -> Vec<Step> {
         let trials = self.trials + self.repetition.warmup_trials;
         let all: Vec<usize> = (0..self.runs.len()).collect();
         let mut steps = Vec::with_capacity(all.len() * trials as usize);
@@ -65,7 +94,7 @@ impl Plan {
             Order::Grouped => self.groups(),
             Order::Sequential => (0..self.runs.len()).map(|run| vec![run]).collect(),
         };
-        let mut order = self.order().into_iter().peekable();
+        let mut order = self.order_apart().into_iter().peekable();
         let mut steps = Vec::new();
         for part in parts {
             while let Some(step) = order.next_if(|step| part.contains(&step.run)) {
@@ -75,7 +104,7 @@ impl Plan {
                 self.add_block(&part, trial, &mut steps);
             }
         }
-        steps
+        self.join_loads(steps)
     }
 
     /// Groups runs by the setup of their hosts, as indices into [`Plan::runs`]; groups that share

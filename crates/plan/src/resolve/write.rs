@@ -21,8 +21,9 @@ use crate::parse::level;
 use crate::parse::requirement;
 use crate::parse::work;
 use crate::resolve::defaults;
-use crate::resolve::matrix::product;
+use crate::resolve::loads::HERE;
 use crate::resolve::plan::Plan;
+use crate::resolve::product::product;
 use crate::syntax::hosts::JOB;
 use crate::syntax::text::{self, list_of, quoted, time};
 
@@ -58,8 +59,12 @@ impl Plan {
                 self.write_target(&mut out, run);
             }
         }
-        for runs in self.runs.chunk_by(are_of_one_workload) {
-            write_workloads(&mut out, runs);
+        if self.runs.iter().any(|run| run.named_load.is_some()) {
+            write_loads(&mut out, &self.runs);
+        } else {
+            for runs in self.runs.chunk_by(are_of_one_workload) {
+                write_workloads(&mut out, runs);
+            }
         }
         disturb::write(&mut out, &self.disturbances);
         conclusion::write(&mut out, &self.conclusions);
@@ -98,8 +103,13 @@ impl Plan {
             self.hosts().into_iter().map(|host| (host.name.as_str(), 1)).collect();
         for run in &self.runs {
             is_limited |= run.placement.agents_per_host.is_some();
+            // The slots of a load may begin behind those of other loads.
+            let mut of_load: BTreeMap<&str, u32> = BTreeMap::new();
             for agent in &run.placement.hosts {
-                let (name, slot) = agent.name_and_slot();
+                let (name, mut slot) = agent.name_and_slot();
+                if run.named_load.is_some() {
+                    slot = *of_load.entry(name).and_modify(|slot| *slot += 1).or_insert(1);
+                }
                 slots_of_any = slots_of_any.max(slot);
                 if let Some(most) = slots.get_mut(name) {
                     *most = slot.max(*most);
@@ -134,7 +144,10 @@ impl Plan {
         }
         // Writing to a String can't fail.
         let _ = writeln!(out, "\n[[target]]\nname = {}", quoted(&first.target_name));
-        let clients = client_hosts(placement);
+        let clients = match &first.named_load {
+            Some(_) => self.hosts_of_loads(first),
+            None => client_hosts(placement),
+        };
         match &first.lab {
             Some(lab) => write_lab(out, lab, clients.as_deref()),
             None => write_place(out, &first.target),
@@ -145,6 +158,29 @@ impl Plan {
             write_key(out, "hosts", &hosts);
         }
         write_key(out, "backend", &list_of(&backends));
+    }
+
+    /// Returns the client hosts of all loads on a target, based on its first run, as a plan names
+    /// them; `None` if they work on this host or on the only client of a lab.
+    fn hosts_of_loads(&self, first: &RunSpec) -> Option<String> {
+        if first.placement.of_job {
+            return Some(quoted(JOB));
+        }
+        let mut names: Vec<&str> = Vec::new();
+        match &first.lab {
+            Some(lab) if lab.more_clients.is_empty() => return None,
+            Some(lab) => names.extend(lab.clients().map(|host| host.name.as_str())),
+            None => {
+                let runs = self.runs.iter().filter(|run| run.target_name == first.target_name);
+                for host in runs.flat_map(|run| &run.placement.hosts) {
+                    let is_first = !host.name.contains(Host::FURTHER) && host.name != HERE;
+                    if is_first && !names.contains(&&*host.name) {
+                        names.push(&host.name);
+                    }
+                }
+            }
+        }
+        if names.is_empty() { None } else { Some(list_of(&names)) }
     }
 }
 
@@ -328,6 +364,81 @@ fn write_workloads(out: &mut String, runs: &[RunSpec]) {
     }
 }
 
+/// Writes the loads of a plan: what varies between the runs of each is a factor of all of them.
+///
+/// Settings that vary only because their default depends on others are left out.
+fn write_loads(out: &mut String, runs: &[RunSpec]) {
+    let mut factors: BTreeMap<Setting, Vec<Value>> = BTreeMap::new();
+    let mut loads = String::new();
+    let mut names: Vec<&str> = Vec::new();
+    for load in runs.iter().filter_map(|run| run.named_load.as_deref()) {
+        if !names.contains(&&*load.name) {
+            names.push(&load.name);
+        }
+    }
+    for name in names {
+        let is_of = |run: &&RunSpec| run.named_load.as_ref().is_some_and(|it| it.name == name);
+        let own: Vec<RunSpec> = runs.iter().filter(is_of).cloned().collect();
+        write_load(&mut loads, &own, &mut factors);
+    }
+    if !factors.is_empty() {
+        out.push_str("\n[factors]\n");
+        for (setting, levels) in &factors {
+            write_levels(out, *setting, levels);
+        }
+    }
+    out.push_str(&loads);
+}
+
+/// Writes one load from its runs, and adds the settings that vary between them to the factors.
+fn write_load(out: &mut String, own: &[RunSpec], factors: &mut BTreeMap<Setting, Vec<Value>>) {
+    let run = &own[0];
+    let Some(load) = &run.named_load else { return };
+    // Writing to a String can't fail.
+    let _ = writeln!(out, "\n[[load]]\nname = {}", quoted(&load.name));
+    write_key(out, "kind", &quoted(run.workload.name()));
+    let mut hosts: Vec<&str> = Vec::new();
+    for host in &run.placement.hosts {
+        let (name, _) = host.name_and_slot();
+        if !hosts.contains(&name) && !run.placement.of_job {
+            hosts.push(name);
+        }
+    }
+    let is_one = run.lab.as_ref().is_some_and(|lab| lab.more_clients.is_empty());
+    if !hosts.is_empty() && !is_one && !is_here(run) {
+        write_key(out, "hosts", &list_of(&hosts));
+    }
+    if load.start_ms > 0 {
+        write_key(out, "start", &quoted(&time(load.start_ms)));
+    }
+    work::write(out, &run.command, &run.op_mix);
+    for setting in Setting::ALL {
+        let applying: Vec<&RunSpec> = own.iter().filter(|run| setting.applies(run)).collect();
+        if applying.is_empty() {
+            continue;
+        }
+        let levels = levels_of(setting, own);
+        if levels.len() == 1 {
+            write_levels(out, setting, &levels);
+        } else if applying.iter().any(|run| setting.get(run) != defaults::level(setting, run)) {
+            factors.insert(setting, levels);
+        }
+    }
+}
+
+/// Returns true if a load works on this host, which the plan doesn't name.
+fn is_here(run: &RunSpec) -> bool {
+    run.placement.hosts.iter().all(|host| host.name_and_slot().0 == HERE)
+}
+
+fn write_levels(out: &mut String, setting: Setting, levels: &[Value]) {
+    let written: Vec<String> = levels.iter().map(|level| level::write(setting, level)).collect();
+    match written.as_slice() {
+        [one] => write_key(out, setting.key(), one),
+        many => write_key(out, setting.key(), &format!("[{}]", many.join(", "))),
+    }
+}
+
 /// Returns true if runs are the product of these levels, in the order in which they are parsed
 /// back.
 fn is_product(runs: &[RunSpec], levels: &[(Setting, Vec<Value>)]) -> bool {
@@ -376,11 +487,6 @@ fn write_workload(out: &mut String, runs: &[RunSpec], levels: &[(Setting, Vec<Va
         if !runs.iter().any(|run| setting.applies(run)) {
             continue;
         }
-        let written: Vec<String> =
-            levels.iter().map(|level| level::write(*setting, level)).collect();
-        match written.as_slice() {
-            [one] => write_key(out, setting.key(), one),
-            many => write_key(out, setting.key(), &format!("[{}]", many.join(", "))),
-        }
+        write_levels(out, *setting, levels);
     }
 }

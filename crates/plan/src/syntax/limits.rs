@@ -53,6 +53,13 @@ pub(crate) const SERVER_THREADS: Range = Range {
     reason: "each thread runs an event loop; more threads than cores don't help",
 };
 
+/// Maximum number of loads that run together: with pairs, more would take hours.
+pub(crate) const LOADS_MAX: usize = 5;
+/// Maximum number of characters in the name of a load, of which a table joins several.
+pub(crate) const LOAD_NAME_MAX: usize = 24;
+/// Maximum instant at which a load starts or ends, in milliseconds: a day, like `duration`.
+pub(crate) const WINDOW_MS_MAX: u64 = 24 * 3_600_000;
+
 /// Agents on one host.
 pub(crate) const SLOTS_OF_HOST: Range =
     Range { min: 1, max: 4_096, reason: "each is a process, and hosts limit their number" };

@@ -127,6 +127,18 @@ pub struct RawTarget {
     pub backends: Vec<BackendKind>,
 }
 
+/// What makes a workload one of several loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawLoad {
+    pub name: Located<String>,
+    /// Names of hosts of the target; `None` means all.
+    pub hosts: Option<Vec<Located<String>>>,
+    /// When it starts within the window in which the loads run together.
+    pub start_ms: Option<Located<u64>>,
+    /// When it ends there, if not by its duration.
+    pub end_ms: Option<Located<u64>>,
+}
+
 /// A workload with its own settings and restrictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawWorkload {
@@ -145,6 +157,8 @@ pub struct RawWorkload {
     pub mix_from: Option<Located<String>>,
     /// The file with the counters taken before those of `mix_from`.
     pub mix_since: Option<Located<String>>,
+    /// Set for all workloads of a plan that runs them alone and together, or for none.
+    pub load: Option<RawLoad>,
 }
 
 impl RawTarget {
@@ -168,6 +182,7 @@ impl RawWorkload {
             mix: OpMix::default(),
             mix_from: None,
             mix_since: None,
+            load: None,
         }
     }
 }

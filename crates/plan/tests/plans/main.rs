@@ -4,6 +4,7 @@ mod common;
 mod fleet;
 mod lab;
 mod ladder;
+mod loads;
 mod matrix;
 mod overrides;
 mod refused;

@@ -39,6 +39,8 @@ fn whole_plan(heading: &str, lines: &str) -> String {
         ),
         // The case starts at line 7.
         "workload" => format!("{name}{target}[[workload]]\n{lines}"),
+        // The case starts at line 6.
+        "load" => format!("{name}{target}{lines}"),
         other => panic!("no heading `{other}`"),
     }
 }

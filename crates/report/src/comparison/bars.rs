@@ -29,7 +29,12 @@ const REACH_BEYOND: f64 = 1.5;
 
 /// Draws a picture for each measure that was compared.
 pub(super) fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
-    let mut pairs: Vec<&RowPair> = compared.pairs.iter().collect();
+    pictures_of(&compared.pairs, ["after", "before"])
+}
+
+/// Draws a picture for each measure of some rows, whose sides have names.
+pub(super) fn pictures_of(pairs: &[RowPair], sides: [&str; 2]) -> Vec<Picture> {
+    let mut pairs: Vec<&RowPair> = pairs.iter().collect();
     pairs.sort_by(|one, other| largest_loss(other).total_cmp(&largest_loss(one)));
     let mut drawn = Vec::new();
     for measure in Measure::ALL {
@@ -39,7 +44,7 @@ pub(super) fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
             figures.extend(known.map(|figure| (*pair, figure)));
         }
         if !figures.is_empty() {
-            drawn.push(draw(measure, &figures));
+            drawn.push(draw(measure, &figures, sides));
         }
     }
     drawn
@@ -50,7 +55,11 @@ fn largest_loss(pair: &RowPair) -> f64 {
     pair.figures.iter().map(ComparedFigure::loss).fold(f64::NEG_INFINITY, f64::max)
 }
 
-fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
+fn draw(
+    measure: Measure,
+    figures: &[(&RowPair, &ComparedFigure)],
+    [after, before]: [&str; 2],
+) -> Picture {
     let axis = RatioAxis::new(figures);
     let strips: Vec<_> = figures
         .iter()
@@ -61,9 +70,9 @@ fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
     let worse = if measure == Measure::Rate { "less" } else { "more" };
     let about = ChartText {
         id: format!("ratios-{name}"),
-        title: format!("Ratios of {name}, after to before"),
+        title: format!("Ratios of {name}, {after} to {before}"),
         description: describe_strips(&strips),
-        unit: "after / before",
+        unit: if before == "before" { "after / before" } else { "together / alone" },
     };
     let mut notes = Vec::new();
     if figures[0].1.bound.is_some() {
@@ -82,7 +91,7 @@ fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
     }
     Picture {
         id: about.id.clone(),
-        caption: format!("{name}, after to before ({worse} is worse)"),
+        caption: format!("{name}, {after} to {before} ({worse} is worse)"),
         svg: panel(&about, &strips, &axis.ticks()),
         notes,
     }

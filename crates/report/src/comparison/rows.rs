@@ -56,7 +56,7 @@ impl KeyedRow {
         rows
     }
 
-    fn new(sheet: &Sheet<'_>, row: &Row<'_>, omitted: &[&str]) -> Self {
+    pub(super) fn new(sheet: &Sheet<'_>, row: &Row<'_>, omitted: &[&str]) -> Self {
         let judged = &row.judged;
         let figures = match &judged.rate {
             Some(_) if row.counts() => Ok(Figures::from_row(row)),
@@ -104,7 +104,7 @@ impl KeyedRow {
         }
     }
 
-    fn compare_with(
+    pub(super) fn compare_with(
         &self,
         after: &Self,
         rules: &ComparisonRules,

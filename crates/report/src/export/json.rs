@@ -23,6 +23,7 @@ use self::trials::TrialPart;
 use crate::campaign::cache_sizes::SweepPart;
 use crate::campaign::conclusions::section::ConclusionPart;
 use crate::campaign::requirements::RequirementPart;
+use crate::comparison::loads::LoadCostPart;
 use crate::question::{self, QuestionAnswer};
 use crate::table::columns::{COLUMNS, IDENTITY, Value};
 use crate::table::joined_campaigns::JoinedCampaigns;
@@ -61,6 +62,9 @@ struct Export<'a> {
     /// The limits that results must keep, checked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     requirements: Vec<RequirementPart>,
+    /// What loads cost each other, if the plan has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    load_costs: Vec<LoadCostPart>,
     /// How rates depend on the file size, if runs differ in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     size_sweeps: Vec<SweepPart>,
@@ -293,6 +297,7 @@ impl<'a> Export<'a> {
             campaigns: sheet.joined.map_or_else(Vec::new, MemberPart::all),
             conclusions: ConclusionPart::all(sheet),
             requirements: RequirementPart::all(sheet),
+            load_costs: LoadCostPart::all(sheet),
             size_sweeps: SweepPart::all(sheet),
             found: question::answer(sheet).map(|found| FoundPart::new(found, &campaign.question)),
             figures: sheet.rows.iter().map(Figure::from_row).collect(),

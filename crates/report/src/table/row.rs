@@ -40,9 +40,12 @@ impl Row<'_> {
 
     /// Name shared by rows that are compared and ranked with each other.
     ///
-    /// It is the pass name, except for commands of the user: two different commands do different
-    /// work, so each forms its own group.
+    /// It is the pass name, except for commands of the user and for named loads: two different
+    /// commands or loads do different work, so each forms its own group.
     pub(crate) fn comparison_name(&self) -> String {
+        if let Some(load) = &self.run.spec.named_load {
+            return format!("{}: {}", load.name, self.pass_name());
+        }
         if self.is_program() {
             let command = self.run.spec.command.run.join(" ");
             return format!("{}: {command}", self.pass_name());
