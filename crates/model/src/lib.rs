@@ -45,6 +45,7 @@ pub use results::{client, durability, histogram, telemetry};
 pub use runs::checkpoint;
 pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::impossible::Impossible;
+pub use runs::io500::{self, Io500Files, Io500Part};
 pub use runs::op::{Completion, Op, OpError, OpKind, Outcome};
 pub use runs::pass::{Opens, Pass};
 pub use runs::placement::Placement;

@@ -5,6 +5,7 @@
 
 pub mod checkpoint;
 pub(crate) mod impossible;
+pub mod io500;
 pub(crate) mod op;
 pub(crate) mod pass;
 pub(crate) mod placement;

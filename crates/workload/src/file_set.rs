@@ -45,6 +45,8 @@ impl FileSet {
             Workload::Listing => {
                 Self { sizes: Sizes::Alternating(spec.file_size_bytes), files: spec.files }
             }
+            // Each part of the run has a set of its own.
+            Workload::Io500 => Self { sizes: Sizes::Equal(0), files: 0 },
             Workload::OpMix => {
                 let set = OpMixSet::new(spec);
                 Self { files: set.files(), sizes: Sizes::OpMix(Box::new(set)) }

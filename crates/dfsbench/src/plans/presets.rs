@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -40,6 +40,7 @@ impl Preset {
         preset!("checkpoint"),
         preset!("contenders"),
         preset!("copies"),
+        preset!("io500-shape"),
         preset!("iozone"),
         preset!("kernel-features"),
         preset!("listing"),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::soak::Soak;
 use crate::runs::checkpoint::Checkpoint;
+use crate::runs::io500::Io500Files;
 use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
@@ -108,6 +109,9 @@ pub struct RunSpec {
     /// Model, scale and pauses of a checkpoint run.
     #[serde(default)]
     pub checkpoint: Checkpoint,
+    /// Numbers of small files that the phases of io500 have created; `None` before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io500_files: Option<Io500Files>,
     /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
@@ -164,6 +168,7 @@ impl RunSpec {
             transactions: Transactions::default(),
             op_mix: OpMix::default(),
             checkpoint: Checkpoint::default(),
+            io500_files: None,
             command: Command::default(),
             repetition: Repetition::default(),
             sampling: Sampling::default(),
@@ -195,7 +200,8 @@ impl RunSpec {
     /// Returns true if a limit may end a pass before all its work is done.
     pub const fn is_cut(&self) -> bool {
         let load = &self.load;
-        load.ops_max > 0 || load.bytes_max > 0 || load.time_max_ms > 0
+        // With a wear-out, all workers do the same amount, and later passes use that.
+        load.ops_max > 0 || load.bytes_max > 0 || (load.time_max_ms > 0 && !load.wears_out)
     }
 
     /// Returns how long a pass works before the measurement starts, in nanoseconds.
@@ -253,8 +259,11 @@ impl RunSpec {
     }
 
     /// Returns the size of the file set in bytes.
-    pub const fn set_bytes(&self) -> u64 {
-        self.file_size_bytes * self.files as u64
+    pub fn set_bytes(&self) -> u64 {
+        if self.workload == Workload::Io500 {
+            return self.io500_set_bytes();
+        }
+        self.file_size_bytes * u64::from(self.files)
     }
 }
 

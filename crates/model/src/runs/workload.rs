@@ -43,6 +43,8 @@ words! {
         Checkpoint = "checkpoint",
         /// The weights of a model, read as a server does when it starts.
         ModelLoad = "model_load",
+        /// The phases of IO500, on files that each phase leaves to the next.
+        Io500 = "io500",
     }
 }
 
@@ -140,6 +142,25 @@ const BLOCK_PASSES: &[Pass] = &[
 const DATA_OPS_PASSES: &[Pass] =
     &[Pass::Copy, Pass::Clone, Pass::Allocate, Pass::Punch, Pass::Seek, Pass::ReadPlus];
 
+/// The phases of IO500 in their order.
+///
+/// **Source:** IO500, src/phase-definitions.h.
+const IO500_PASSES: &[Pass] = &[
+    Pass::IorEasyWrite,
+    Pass::MdtestEasyWrite,
+    Pass::IorHardWrite,
+    Pass::MdtestHardWrite,
+    Pass::Io500Find,
+    Pass::IorEasyRead,
+    Pass::MdtestEasyStat,
+    Pass::IorHardRead,
+    Pass::MdtestHardStat,
+    Pass::MdtestEasyDelete,
+    Pass::MdtestHardRead,
+    Pass::MdtestHardDelete,
+    Pass::IorRnd4kEasyRead,
+];
+
 /// Groups that apply to every tool that transfers data.
 const TOOL: &[G] = &[G::Passes, G::FileSize, G::Data, G::IoSize, G::Transfers];
 
@@ -163,6 +184,11 @@ const USUAL: WorkloadRow = WorkloadRow {
 /// I/O size of a checkpoint: what `torch.save` and its relatives write at a time, as a rule, and
 /// large enough for every file system to work at its best.
 const CHECKPOINT_IO_SIZE: u64 = 16 << 20;
+
+/// Size of a transfer in the easy phases of io500.
+///
+/// **Source:** IO500, src/phase_ior_easy.c: transferSize 2m.
+const IO500_EASY_IO_SIZE: u64 = 2 << 20;
 
 /// Groups that apply to workloads of passes over the blocks of large files.
 const FILE_PASS_SETTINGS: &[G] =
@@ -323,6 +349,14 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         passes_allowed: &[Pass::Load],
         settings: FILE_PASS_SETTINGS,
         io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Io500,
+        description: "The phases of IO500 in their order: large and small, easy and hard, find",
+        passes: IO500_PASSES,
+        settings: &[G::Engine, G::Workers, G::FileSize, G::Data, G::Transfers],
+        io_size_bytes: IO500_EASY_IO_SIZE,
         ..USUAL
     },
 ];

@@ -79,8 +79,9 @@ pub(super) fn has_rate(run: &RunSpec) -> bool {
 }
 
 /// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards.
+/// The phases of io500 end by a common amount of work, too.
 pub(super) fn has_single_ops(run: &RunSpec) -> bool {
-    run.workload != Workload::Listing
+    !matches!(run.workload, Workload::Listing | Workload::Io500)
 }
 
 /// Our own client, rather than a mount of the kernel's.
@@ -88,8 +89,9 @@ pub(super) fn speaks_nfs(run: &RunSpec) -> bool {
     run.target.nfs().is_some()
 }
 
-pub(super) fn is_closed_loop(run: &RunSpec) -> bool {
-    run.load.rate_per_s == 0
+/// The phases of io500 have no pauses, as their workers wait for each other in the end.
+pub(super) fn may_think(run: &RunSpec) -> bool {
+    run.load.rate_per_s == 0 && run.workload != Workload::Io500
 }
 
 /// Shares in the plan take precedence over a mix's name.

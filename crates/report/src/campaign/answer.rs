@@ -15,6 +15,7 @@ mod ranks;
 mod relation;
 mod trend;
 
+use crate::campaign::notes::io500;
 use crate::factor_effects::FactorEffects;
 use crate::table::Sheet;
 pub(crate) use caveats::count_codes;
@@ -74,6 +75,7 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
     remarks.extend(qualifiers::remark(&groups));
     // What users of checkpoints ask for comes before rates.
     let mut lead = ranks::headlines(sheet);
+    lead.extend(io500::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {
