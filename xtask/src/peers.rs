@@ -16,6 +16,7 @@ use crate::{proc, repo, setup};
 mod case;
 mod fio;
 mod host;
+mod hpc;
 mod listings;
 mod load;
 mod local;
@@ -39,7 +40,8 @@ pub struct Options {
     #[arg(long, default_value_t = 5)]
     rounds: u32,
     /// Runs only the comparisons whose name contains this text: null, posix, uring, workloads-fio,
-    /// workloads-iozone, workloads-bonnie++, workloads-postmark, memory, nfs-streams, nfs-whole,
+    /// workloads-iozone, workloads-bonnie++, workloads-find, workloads-mdtest, workloads-ior,
+    /// workloads-checkpoint, workloads-postmark, memory, nfs-streams, nfs-whole,
     /// nfs-small, nfs-servers, nfs-crowd, nfs-datagrams, raw-tcp.
     #[arg(long)]
     only: Option<String>,
@@ -64,7 +66,7 @@ struct Family {
     compare: fn(&Setting) -> Vec<Row>,
 }
 
-const FAMILIES: [Family; 16] = [
+const FAMILIES: [Family; 19] = [
     Family { name: "null", compare: local::compare_null },
     Family { name: "posix", compare: local::compare_posix },
     Family { name: "uring", compare: local::compare_uring },
@@ -78,6 +80,9 @@ const FAMILIES: [Family; 16] = [
         compare: |setting| workloads::compare_with("bonnie++", setting),
     },
     Family { name: "workloads-find", compare: listings::compare_listings },
+    Family { name: "workloads-mdtest", compare: hpc::compare_small_files },
+    Family { name: "workloads-ior", compare: hpc::compare_phases },
+    Family { name: "workloads-checkpoint", compare: hpc::compare_checkpoints },
     Family { name: "workloads-postmark", compare: postmark::compare_transactions },
     Family { name: "nfs-streams", compare: nfs::compare_streams },
     Family { name: "nfs-whole", compare: nfs::compare_whole_run },

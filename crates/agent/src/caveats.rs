@@ -22,6 +22,7 @@ mod transport;
 use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
+use model::io500::STONEWALL_MS;
 use model::units::{Nanos, Size, three_digits};
 use model::{
     Caveat, CaveatCode, Durability, Evidence, Fact, OpError, Opens, Pass, PassResult, RunSpec,
@@ -325,6 +326,17 @@ fn too_short(result: &PassResult) -> Option<Caveat> {
         format!("measured for only {} (minimum {})", Nanos(result.window_ns), Nanos(WINDOW_MIN_NS));
     let data = Evidence::nanos(result.window_ns, WINDOW_MIN_NS, "measured window");
     Some(CaveatCode::TooShort.because(evidence).with_data(data))
+}
+
+/// Raises a caveat if a phase of io500 wrote for less time than published results must.
+pub fn about_stonewall(phase: Pass, result: &PassResult) -> Option<Caveat> {
+    let least_ns = STONEWALL_MS * 1_000_000;
+    if !phase.has_stonewall() || result.window_ns >= least_ns {
+        return None;
+    }
+    let evidence = format!("wrote for {} (minimum {})", Nanos(result.window_ns), Nanos(least_ns));
+    let data = Evidence::nanos(result.window_ns, least_ns, "time until all workers were done");
+    Some(CaveatCode::StonewallMissed.because(evidence).with_data(data))
 }
 
 /// Raises a caveat if the CPU is emulated. `emulator` is the result of [`lab::facts::emulated`].

@@ -4,6 +4,7 @@
 //! on the same files at the same time.
 
 mod account;
+mod phases;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsStr;
@@ -36,6 +37,7 @@ use crate::sources::{ReadSources, SourceWatch, difference};
 use crate::surroundings::{NeighborWatch, Surroundings};
 use crate::this_host::ThisHost;
 use crate::{Agent, ProcessorUse, ServerCounts, THIS_HOST, caveats};
+use phases::Phases;
 
 /// A trial that has begun.
 pub(crate) struct Trial<'a> {
@@ -55,6 +57,8 @@ pub(crate) struct Trial<'a> {
     /// Description of the server for caveats, if it is on this host.
     pub(crate) server_here: Option<String>,
     pub(crate) neighbors: NeighborWatch,
+    /// The parts of a run of io500.
+    phases: Option<Phases>,
     /// The external program that runs the passes.
     external: Option<External>,
     /// The clocks when they were last compared.
@@ -164,6 +168,7 @@ impl<'a> Trial<'a> {
             | Workload::Listing
             | Workload::Transactions
             | Workload::Developer
+            | Workload::Io500
                 if spec.files >= settle::FILES_MIN =>
             {
                 Settling::next_to(&target.local_paths())
@@ -179,6 +184,7 @@ impl<'a> Trial<'a> {
         let server_place = ServerPlace::find(spec, agent.local_server.as_ref());
         let server_here = caveats::find_server(&spec.target, mount.as_ref());
         let neighbors = NeighborWatch::begin(&target, assignment.share);
+        let phases = Phases::new(spec);
         let worked = None;
         Ok(Self {
             agent,
@@ -192,6 +198,7 @@ impl<'a> Trial<'a> {
             server_place,
             server_here,
             neighbors,
+            phases,
             external,
             clocks: Cell::new(read_clocks(agent)),
             worked,
@@ -224,6 +231,7 @@ impl<'a> Trial<'a> {
         if self.external.is_some() {
             return Ok(());
         }
+        let pass = self.enter(pass)?;
         self.target.reopen_handles()?;
         self.target.make_content(&self.assignment.spec);
         self.target.prepare(&self.assignment.spec, pass)
@@ -244,6 +252,7 @@ impl<'a> Trial<'a> {
             self.external = Some(external);
             worked
         } else {
+            let pass = self.enter(pass)?;
             self.work_here(pass, share, &mut gate, host)
         };
         match (gate.instead, worked) {
@@ -256,6 +265,9 @@ impl<'a> Trial<'a> {
                 let MeasuredPass { result, ending, .. } = &worked.measured;
                 let is_broken = *ending != Ending::Complete;
                 let done = accounting::sum_kinds(result);
+                if let Some(ops_each) = worked.measured.ops_each {
+                    self.set_level(ops_each);
+                }
                 self.worked = Some(worked);
                 Ok(Report::Worked { done, is_broken })
             }
@@ -286,7 +298,7 @@ impl<'a> Trial<'a> {
         let counts_before = Cell::new(None);
         let watch = Cell::new(None);
         let surroundings = OnceCell::new();
-        self.neighbors.show_life(&self.target);
+        self.neighbors.show_life(self.whole_target());
         let server_cpu_before = self.server_cpu_ns();
         let storage_before = counters::storage_read_bytes();
         let sources = SourceWatch::begin(self.mount.as_ref());
@@ -344,11 +356,11 @@ impl<'a> Trial<'a> {
         }
         // If the target is lost, looking at it would hang.
         if measured.ending == Ending::Complete {
-            result.caveats.extend(self.neighbors.look(&self.target));
+            result.caveats.extend(self.neighbors.look(self.whole_target()));
         }
         let resident = self.sample_residency(pass);
         result.caveats.extend(caveats::about_direct(pass, resident_before, resident));
-        let mut facts = self.target.end_pass(pass);
+        let mut facts = self.target.end_pass(self.phase_of(pass));
         facts.extend(caveats::sending_limits(&measured.result, &measured.tally.tcp));
         let sources = sources.map(SourceWatch::end);
         Ok(FinishedPass { pass, share, measured, facts, server, sources, processors })
@@ -362,15 +374,20 @@ impl<'a> Trial<'a> {
     /// Closes all files until the next pass.
     pub(crate) fn close_handles(&mut self) {
         self.target.close_handles();
+        self.close_parts();
     }
 
     /// Takes over the directory that it joined, because the agent that created it is lost.
     pub(crate) fn inherit(&mut self) {
+        self.leave_part();
         self.target.adopt_directory();
     }
 
     /// Removes everything that the trial created.
-    pub(crate) fn end(self) -> Result<(), TargetError> {
+    pub(crate) fn end(mut self) -> Result<(), TargetError> {
+        // The parts close their files before they are removed with the whole.
+        self.leave_part();
+        self.phases = None;
         // Remove the target even if the program's cleanup fails.
         let cleaned = self.external.map_or(Ok(()), External::end);
         if let Some(path) = &self.ack_journal {

@@ -185,6 +185,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::ProcessorContention
         | CaveatCode::Stalled
         | CaveatCode::TooShort
+        | CaveatCode::StonewallMissed
         | CaveatCode::BelowOffered
         | CaveatCode::MixShares
         | CaveatCode::FitsMemory
@@ -330,6 +331,9 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::TooShort => {
             let short = PassResult { window_ns: MS, common_window_ns: MS, ..reads() };
             data_of(code, caveats::about_figures(&local(), &short, None, None))
+        }
+        CaveatCode::StonewallMissed => {
+            data_of(code, caveats::about_stonewall(Pass::IorHardWrite, &reads()))
         }
         CaveatCode::BelowOffered => {
             data_of(code, caveats::about_load(&mixed(), &result(Pass::Mix, OpKind::Read, 100)))

@@ -121,6 +121,9 @@ pub(crate) const UNCOMMITTED_BITS_MAX: usize = 32 << 20;
 /// long without causing noticeable bursts.
 pub(crate) const CAP_CREDIT_NS: u64 = 10_000_000;
 
+/// How often a worker whose time is up checks whether it is up for all others, in nanoseconds.
+pub(crate) const WEAR_OUT_POLL_NS: u64 = 100_000;
+
 /// How long workers stay awake before their start time, in nanoseconds. It covers the wakeup from a
 /// CPU's deepest sleep state, which takes about 100 us.
 pub(crate) const AWAKE_NS: u64 = 100_000;

@@ -45,6 +45,8 @@ pub struct MeasuredPass {
     pub span: Span,
     /// Progress of the workers over time, if other hosts work at the same time.
     pub timeline: Vec<TimelinePoint>,
+    /// Number of ops that each worker did if the pass wore out; some may have had fewer to do.
+    pub ops_each: Option<u64>,
 }
 
 struct WorkerReport {
@@ -99,7 +101,8 @@ pub fn measure(
                 let opened = catch_panic(worker, shared, || {
                     // First of all, so that every thread and ring of the backend inherits it.
                     cpus.map_or(Ok(()), |cpus| cpus.confine_this_thread())?;
-                    let files_of = owner_of_files(pass, share, worker);
+                    let shifts = pass == Pass::Restore || spec.layout.uses_next;
+                    let files_of = if shifts { next_worker(share, worker) } else { worker };
                     let opened = Ready::new(target, spec, pass, worker, files_of, seed)?;
                     Ok(opened.with_journal(target, spec, worker, counts))
                 });
@@ -160,16 +163,17 @@ pub fn measure(
         drop(gates);
         let (reports, watched) = collect_reports(&reports, progress.len(), watch, monitor, &shared);
         let reports = sort_reports(reports)?;
-        Ok(assemble_pass(reports, spec.load.rate_per_s, pass, watched))
+        let mut measured = assemble_pass(reports, spec.load.rate_per_s, pass, watched);
+        if spec.load.wears_out {
+            measured.ops_each = shared.wear_out_level();
+        }
+        Ok(measured)
     })
 }
 
-/// Returns the worker whose files a worker of a share works on: its own, or those of the next one
-/// if it restores a checkpoint. Another host's share is rotated by the controller.
-fn owner_of_files(pass: Pass, share: Share, worker: u32) -> u32 {
-    if pass != Pass::Restore {
-        return worker;
-    }
+/// Returns the next worker of a share, whose files are used if a checkpoint is restored. Another
+/// host's share is rotated by the controller.
+fn next_worker(share: Share, worker: u32) -> u32 {
     share.first + (worker - share.first + 1) % share.workers().len().max(1) as u32
 }
 
@@ -307,6 +311,7 @@ impl Ready {
             working_set: self.working_set,
             queue_depth,
             vain_max_ns: spec.timeout_ms.saturating_mul(1_000_000 * u64::from(VAIN_TIMEOUTS_MAX)),
+            wears_out: spec.load.wears_out,
         };
         let mut end = worker.run();
         if end.ending == Ending::Complete
@@ -478,6 +483,7 @@ fn assemble_pass(
             last_end_ns: last_end,
         },
         timeline: watched.timeline,
+        ops_each: None,
     };
     let mut working_set: Option<WorkingSetTracker> = None;
     for (index, mut report) in reports.into_iter().enumerate() {
@@ -609,14 +615,13 @@ mod tests {
 
     #[test]
     fn restores_shards_of_next_rank() {
-        let owners = |pass, first, count| {
+        let owners = |first, count| {
             let share = Share { first, count };
-            share.workers().map(|worker| owner_of_files(pass, share, worker)).collect::<Vec<_>>()
+            share.workers().map(|worker| next_worker(share, worker)).collect::<Vec<_>>()
         };
-        assert_eq!(owners(Pass::Restore, 0, 4), [1, 2, 3, 0]);
+        assert_eq!(owners(0, 4), [1, 2, 3, 0]);
         // On one of several hosts, the share is that of another host already.
-        assert_eq!(owners(Pass::Restore, 4, 2), [5, 4]);
-        assert_eq!(owners(Pass::Restore, 3, 1), [3]);
-        assert_eq!(owners(Pass::Save, 4, 2), [4, 5]);
+        assert_eq!(owners(4, 2), [5, 4]);
+        assert_eq!(owners(3, 1), [3]);
     }
 }

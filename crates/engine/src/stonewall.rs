@@ -4,8 +4,9 @@
 //! its ops. Each worker checks a single byte after each reap and updates its `StageMarks` if it has
 //! changed. Both are late by at most one batch.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use Ordering::{Acquire, Relaxed, Release};
 use model::Work;
 
 /// Some worker has not started yet.
@@ -24,6 +25,10 @@ pub struct PassState {
     stage: AtomicU8,
     started: AtomicU32,
     workers: u32,
+    /// Number of workers that have reached the end of their time.
+    timed_out: AtomicU32,
+    /// Number of ops that the furthest of them had taken from its stream by then.
+    furthest: AtomicU64,
 }
 
 impl PassState {
@@ -37,6 +42,21 @@ impl PassState {
         if self.started.fetch_add(1, Relaxed) + 1 >= self.workers {
             self.stage.fetch_max(ALL_BUSY, Relaxed);
         }
+    }
+
+    /// Records that a worker has reached the end of its time, or of its work, with a number of ops
+    /// taken from its stream.
+    pub(crate) fn note_timed_out(&self, taken: u64) {
+        self.furthest.fetch_max(taken, Relaxed);
+        self.timed_out.fetch_add(1, Release);
+    }
+
+    /// Returns the number of ops that each worker does until it is worn out, once that is known.
+    pub(crate) fn wear_out_level(&self) -> Option<u64> {
+        if self.timed_out.load(Acquire) < self.workers {
+            return None;
+        }
+        Some(self.furthest.load(Relaxed))
     }
 
     /// Records that a worker has finished all its ops.
@@ -110,6 +130,16 @@ mod tests {
         shared.note_done();
         marks.update(&shared, || work(30));
         assert_eq!(marks.finish(work(100)), (work(30), work(23)));
+    }
+
+    #[test]
+    fn waits_for_all_to_time_out() {
+        let shared = PassState::new(3);
+        shared.note_timed_out(5);
+        shared.note_timed_out(9);
+        assert_eq!(shared.wear_out_level(), None);
+        shared.note_timed_out(0);
+        assert_eq!(shared.wear_out_level(), Some(9));
     }
 
     #[test]

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use model::units::Size;
 use model::work::Sharing;
 use model::{Ability, Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, Target, Workload};
+use workload::names::Sort;
 use workload::{FileSet, Journal, Name, Pattern};
 
 use crate::backend::Backend;
@@ -301,6 +302,31 @@ impl TrialTarget {
     pub fn create(spec: &RunSpec, config: TargetConfig) -> Result<Self, TargetError> {
         let access = access_target(spec, &config)?;
         Ok(Self::from_access(access, config))
+    }
+
+    /// Creates a directory in this working directory, or joins it, as the target of a run on one
+    /// of several sets of files. It is removed together with this target.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn create_part(
+        &self,
+        number: u32,
+        spec: &RunSpec,
+        pattern: Pattern,
+    ) -> Result<Self, TargetError> {
+        let config = TargetConfig {
+            work_name: self.config.work_name.clone(),
+            seed: self.config.seed,
+            pattern,
+            clock: Arc::clone(&self.config.clock),
+            keep: true,
+            stop: self.config.stop.clone(),
+            share: self.config.share,
+            joins: true,
+        };
+        let access = self.access.part(Name::new(Sort::Place, number), spec, &config)?;
+        Ok(Self::from_access(access, config).scheduled_by(self.schedule_seed))
     }
 
     fn from_access(access: Box<dyn TargetAccess>, config: TargetConfig) -> Self {

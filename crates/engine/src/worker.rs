@@ -14,7 +14,7 @@ use workload::OpStream;
 use crate::admission::{Admission, Timing, Wait};
 use crate::backend::{Backend, LostTarget, NO_LIMIT};
 use crate::clock::Clock;
-use crate::limits::{DRAIN_MAX, ERRORS_MAX, TICK, UNANSWERED_TIMED_MAX};
+use crate::limits::{DRAIN_MAX, ERRORS_MAX, TICK, UNANSWERED_TIMED_MAX, WEAR_OUT_POLL_NS};
 use crate::recorder::Recorder;
 use crate::stonewall::{PassState, StageMarks};
 use crate::working_set::WorkingSetTracker;
@@ -66,6 +66,8 @@ pub struct Worker<'a> {
     pub queue_depth: usize,
     /// How long ops may keep failing before we give up, in nanoseconds.
     pub vain_max_ns: u64,
+    /// When time is up, continue until all workers have done as much as the furthest one.
+    pub wears_out: bool,
 }
 
 /// The result of a worker's pass.
@@ -104,6 +106,10 @@ struct Pipe {
     success_ns: u64,
     /// Ops have kept failing for too long.
     is_vain: bool,
+    /// Time is up, and the amount of work is not known until it is for all workers.
+    is_timed_out: bool,
+    /// The others know that time is up for this worker.
+    noted_timeout: bool,
 }
 
 /// Ops of an open loop that were not started in time.
@@ -150,6 +156,8 @@ impl Worker<'_> {
             completions: Vec::with_capacity(self.queue_depth),
             success_ns: self.timing.start_ns,
             is_vain: false,
+            is_timed_out: false,
+            noted_timeout: false,
         };
         let mut marks = StageMarks::default();
         self.shared.note_start();
@@ -157,6 +165,10 @@ impl Worker<'_> {
         let ending = self.drive(&mut pipe, &mut marks);
         if ending == Ending::Complete {
             self.shared.note_done();
+            // It did everything in time, and the others still wait for it at the end of theirs.
+            if self.wears_out && !pipe.noted_timeout {
+                self.shared.note_timed_out(self.stream.taken());
+            }
         }
         // A worker that has finished cannot stall.
         self.progress.idle.store(true, Relaxed);
@@ -248,6 +260,9 @@ impl Worker<'_> {
         if self.admission.is_some() {
             return self.refill_in_time(pipe);
         }
+        if pipe.is_timed_out && !self.wear_out(pipe) {
+            return;
+        }
         // Streams can provide runs of similar ops as a batch. Single ops fill the rest of the
         // queue.
         if pipe.sync.is_none() && !pipe.exhausted {
@@ -268,6 +283,34 @@ impl Worker<'_> {
         if pipe.waiting.is_empty() && pipe.in_flight == 0 {
             pipe.begin_sync(self.progress);
         }
+    }
+
+    /// Ends the stream because time is up. If the pass wears out, only stops taking ops: the
+    /// furthest worker determines when the stream ends.
+    #[cold]
+    fn end_in_time(&mut self, pipe: &mut Pipe) {
+        if !self.wears_out {
+            return self.stream.finish();
+        }
+        if !pipe.noted_timeout {
+            pipe.is_timed_out = true;
+            pipe.noted_timeout = true;
+            self.shared.note_timed_out(self.stream.taken());
+        }
+    }
+
+    /// Continues the stream up to the ops of the furthest worker. Returns false while that isn't
+    /// known, because time is not yet up for all workers.
+    #[cold]
+    fn wear_out(&mut self, pipe: &mut Pipe) -> bool {
+        let Some(level) = self.shared.wear_out_level() else {
+            pipe.wake_ns = self.clock.now_ns().saturating_add(WEAR_OUT_POLL_NS);
+            return false;
+        };
+        self.stream.end_after(level);
+        pipe.is_timed_out = false;
+        pipe.wake_ns = NO_LIMIT;
+        true
     }
 
     /// Takes ops that may start now, see [`Admission`].
@@ -433,7 +476,7 @@ impl Worker<'_> {
             && let Some(last) = pipe.completions.last()
             && last.done_ns >= self.timing.deadline_ns
         {
-            self.stream.finish();
+            self.end_in_time(pipe);
         }
         pipe.completions.clear();
         let mut ops = self.recorder.ops();

@@ -128,6 +128,7 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
     let worker = Worker {
         admission: Admission::new(spec, &stream, queue_depth),
         vain_max_ns: u64::MAX,
+        wears_out: false,
         stream,
         backend,
         recorder: Recorder::new(pass.kinds())

@@ -126,6 +126,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         let worker = Worker {
             admission,
             vain_max_ns: u64::MAX,
+            wears_out: false,
             stream,
             backend: &mut watch,
             recorder: Recorder::new(OpKind::ALL),

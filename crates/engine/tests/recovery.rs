@@ -147,6 +147,7 @@ impl Rig {
             working_set: None,
             queue_depth: spec.queue_depth as usize,
             vain_max_ns: u64::MAX,
+            wears_out: false,
         };
         let end = worker.run();
         assert_eq!(end.ending, Ending::Complete);

@@ -49,6 +49,7 @@ pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::file_sizes;
 pub use runs::file_sizes::{FileSizes, SizeDistribution, SizeDistributionError};
 pub use runs::impossible::Impossible;
+pub use runs::io500::{self, Io500Files, Io500Part};
 pub use runs::kv_cache;
 pub use runs::kv_cache::KvCache;
 pub use runs::media;

@@ -7,6 +7,7 @@
 pub mod checkpoint;
 pub mod file_sizes;
 pub(crate) mod impossible;
+pub mod io500;
 pub mod kv_cache;
 pub mod media;
 pub(crate) mod named_load;

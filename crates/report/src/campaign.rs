@@ -426,6 +426,7 @@ fn figure_table(
 /// Adds the notes below the main rows of a terminal: one line for each caveat and failure, and a
 /// pointer to the rest of the report.
 fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>) {
+    document.push_list("io500", notes::io500::TITLE, notes::io500::lines(sheet));
     document.push_list("listings", notes::load::LISTINGS, notes::load::listings(sheet));
     let mut lines = Vec::new();
     for caveat in &sheet.caveats {
@@ -481,6 +482,7 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
         return;
     }
     document.push_list("loads", notes::load::LOADS, notes::load::lines(sheet));
+    document.push_list("io500", notes::io500::TITLE, notes::io500::lines(sheet));
     document.push_list("listings", notes::load::LISTINGS, notes::load::listings(sheet));
     document.push_list("clients", notes::CLIENTS, notes::clients(sheet));
     document.push_list(

@@ -101,6 +101,7 @@ fn times_section(sheet: &Sheet<'_>) -> Markup {
         (collapse("Quantiles of the response times", &quantiles::part(sheet)))
         @if !has_own_timeline { (collapse("Rates over time", &time_series::part(sheet))) }
         (fold_list(notes::load::LOADS, &notes::load::lines(sheet)))
+        (fold_list(notes::io500::TITLE, &notes::io500::lines(sheet)))
         (fold_list(notes::load::LISTINGS, &notes::load::listings(sheet)))
         (fold_list(notes::CLIENTS, &notes::clients(sheet)))
         (fold_list(notes::host_balance::TITLE, &notes::host_balance::lines(sheet)))

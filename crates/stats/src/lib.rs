@@ -21,6 +21,7 @@ pub mod effects;
 mod fairness;
 pub mod host_balance;
 pub mod interference;
+mod io500;
 pub mod judge;
 pub mod ladder;
 mod level_drop;
@@ -42,6 +43,7 @@ pub use compare::{BootstrapDraws, Comparison, ExcludedOutcomes, Outcome, TRIALS_
 pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness};
 pub use host_balance::{HostShare, HostsCompared, StartSkew, WorstTimes};
+pub use io500::Io500Score;
 pub use judge::{
     CaveatExtent, Cpu, CpuUnit, DisturbedTrial, Failure, Judged, JudgedCaveat, KindShare, Point,
     WireUse,

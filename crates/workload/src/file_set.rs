@@ -58,6 +58,8 @@ impl FileSet {
                 let present = contexts.all_present().into();
                 Self { sizes: Sizes::Cached { contexts, present }, files: spec.files }
             }
+            // Each part of the run has a set of its own.
+            Workload::Io500 => Self { sizes: Sizes::Equal(0), files: 0 },
             Workload::OpMix => {
                 let set = OpMixSet::new(spec);
                 Self { files: set.files(), sizes: Sizes::OpMix(Box::new(set)) }

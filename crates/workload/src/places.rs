@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 
 use model::work::{Sharing, Tree};
-use model::{RunSpec, Workload};
+use model::{Io500Part, RunSpec, Workload};
 
 use crate::developer::{self, TreeDirectory, Trees};
 use crate::names::{Name, Sort};
@@ -61,6 +61,7 @@ impl Places {
             Workload::Metadata => Self::trees(spec.tree, spec.workers.max(1), true),
             // The working directory also contains our mark, which is not to be counted.
             Workload::Listing => Self::trees(spec.tree, spec.workers.max(1), false),
+            Workload::Io500 => Self::of_parts(spec),
             Workload::Transactions => Self::flat(spec.transactions.directories, Rule::InTurn),
             Workload::OpMix => {
                 let per_place = spec.op_mix.files_per_directory.max(1);
@@ -126,6 +127,26 @@ impl Places {
         places
     }
 
+    /// Returns the directories of all parts of a run of io500: first those that contain the parts,
+    /// then what each of them has below it.
+    fn of_parts(spec: &RunSpec) -> Self {
+        let mut places = Self::flat(Io500Part::ALL.len() as u32, Rule::InTurn);
+        for (number, part) in Io500Part::ALL.into_iter().enumerate() {
+            let of_part = Self::new(&spec.io500_part(part));
+            let whole = places.prefixes[number].clone();
+            let first = places.count();
+            for place in 0..of_part.count() {
+                let prefix = &of_part.prefixes[place as usize];
+                if !prefix.is_empty() {
+                    places.prefixes.push([&*whole, prefix].concat().into());
+                    let parent = of_part.parent(place).map(|parent| first + parent);
+                    places.parents.push(parent.or(Some(number as u32)));
+                }
+            }
+        }
+        places
+    }
+
     fn add_root(&mut self) {
         self.prefixes.push(Box::default());
         self.parents.push(None);
@@ -136,7 +157,7 @@ impl Places {
             Some(parent) => self.prefixes[parent as usize].to_vec(),
             None => Vec::new(),
         };
-        prefix.extend_from_slice(self.name(self.count()).as_bytes());
+        prefix.extend_from_slice(Name::new(Sort::Place, self.count()).as_bytes());
         prefix.push(b'/');
         self.prefixes.push(prefix.into());
         self.parents.push(parent);
@@ -201,8 +222,11 @@ impl Places {
     }
 
     /// Returns the name of a place within its parent.
-    pub const fn name(&self, place: u32) -> Name {
-        Name::new(Sort::Place, place)
+    pub fn name(&self, place: u32) -> Name {
+        // Parts of a run number their places separately.
+        let path = self.prefixes[place as usize].strip_suffix(b"/").unwrap_or_default();
+        let last = path.len().saturating_sub(Name::BYTES);
+        Name::new(Sort::Place, Name::number_of(&path[last..]).unwrap_or(place))
     }
 
     /// Returns the path of a name in a place, relative to the working directory.

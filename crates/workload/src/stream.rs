@@ -50,6 +50,8 @@ pub struct OpStream {
     is_plain: bool,
     /// Ops handed out, except for syncs; only counted if scheduled times are needed.
     given: u64,
+    /// Maximum number of ops.
+    ops_max: u64,
     ops_left: u64,
     bytes_left: u64,
     is_endless: bool,
@@ -106,6 +108,7 @@ impl OpStream {
             workers: spec.workers,
             is_plain: spec.load.rate_per_s == 0 && bytes_left == u64::MAX && spec.soak.is_none(),
             given: 0,
+            ops_max: ops_left,
             ops_left,
             bytes_left,
             is_endless: spec.time_max_ns(pass).is_some(),
@@ -137,6 +140,18 @@ impl OpStream {
     /// [`Self::finish`].
     pub const fn is_endless(&self) -> bool {
         self.is_endless
+    }
+
+    /// Returns the number of ops handed out, except for syncs.
+    pub const fn taken(&self) -> u64 {
+        self.ops_max - self.ops_left
+    }
+
+    /// Ends the stream after this number of ops over all, except for syncs, rather than by time.
+    pub const fn end_after(&mut self, ops: u64) {
+        self.ops_left = ops.saturating_sub(self.taken());
+        self.ops_max = ops;
+        self.is_endless = false;
     }
 
     /// Returns true if ops on the same file are ordered: each must have completed before the next

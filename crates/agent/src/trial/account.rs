@@ -33,7 +33,7 @@ impl Trial<'_> {
             return Report::Failed("no pass has run".to_owned());
         };
         let FinishedPass { pass, share, measured, mut facts, server, sources, processors } = worked;
-        let MeasuredPass { mut result, ending, tally, span, timeline } = measured;
+        let MeasuredPass { mut result, ending, tally, span, timeline, .. } = measured;
         let spec = &self.assignment.spec;
         if self.external.is_some() {
             result.cross_checks =
@@ -77,6 +77,10 @@ impl Trial<'_> {
         self.add_journal(&mut result, &tally);
         let seen = PassObservations { sources: sources.as_ref(), processors: processors.as_ref() };
         self.caveat(&mut result, share, &ending, &tally, &seen);
+        result.pass = self.phase_of(pass);
+        if ending == Ending::Complete {
+            result.caveats.extend(caveats::about_stonewall(result.pass, &result));
+        }
         let broken = broken(&result, &ending);
         Report::Ran(Box::new(PassEnd { broken, result, facts, span, timeline }))
     }

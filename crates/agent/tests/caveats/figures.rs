@@ -42,6 +42,18 @@ fn a_short_pass_raises_a_caveat() {
 }
 
 #[test]
+fn requires_time_of_stonewall() {
+    let raised = |phase, window_ns| {
+        let result = PassResult { window_ns, ..result() };
+        caveats::about_stonewall(phase, &result).map(|caveat| caveat.code)
+    };
+    let missed = Some(CaveatCode::StonewallMissed);
+    assert_eq!(raised(Pass::MdtestEasyWrite, 299_999_999_999), missed);
+    assert_eq!(raised(Pass::MdtestEasyWrite, 300_000_000_000), None);
+    assert_eq!(raised(Pass::IorEasyRead, 1_000_000_000), None);
+}
+
+#[test]
 fn raises_caveat_for_uneven_workers() {
     let spec = RunSpec { workers: 2, files: 2, ..stream(Path::new("/")) };
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {

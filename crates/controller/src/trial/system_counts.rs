@@ -77,7 +77,7 @@ pub(crate) fn compare(spec: &RunSpec, before: &Counts, after: &Counts, result: &
     }
     // Only data that is written once and durable at the end must have reached the servers in full.
     let is_exact = result.errors() == 0 && spec.durability >= Durability::Sync;
-    let written = match result.pass {
+    let written = match result.pass.base() {
         Pass::Write | Pass::Save if is_exact => {
             let written = sum(result, |kind| if kind.kind.writes_data() { kind.bytes } else { 0 });
             risen("written_bytes").map(|found| (written, found, "bytes written"))

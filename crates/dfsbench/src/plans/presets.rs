@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 31] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -45,6 +45,7 @@ impl Preset {
         preset!("developer"),
         preset!("developer-options"),
         preset!("developer-tools"),
+        preset!("io500-shape"),
         preset!("iozone"),
         preset!("kernel-features"),
         preset!("kv-cache"),

@@ -147,6 +147,96 @@ fn boots_are_accounted_for() {
     }
 }
 
+/// Runs the phases of io500 on small files and checks their accounting. Returns the JSON document.
+fn phases_of_io500(cli: &Cli, target: &str, flags: &[&str]) -> Value {
+    let work = ["run", target, "--workload", "io500", "--trials", "1", "--workers", "2"];
+    let common = ["--quiet", "--format", "json"];
+    let end = cli.run(&[&work[..], &common, flags].concat());
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    for pass in json["runs"][0]["trials"][0]["passes"].as_array().unwrap() {
+        for check in pass["cross_checks"].as_array().unwrap() {
+            assert_eq!(check["expected"], check["found"], "{pass}");
+        }
+    }
+    for figure in json["figures"].as_array().unwrap() {
+        assert!(figure["rate"]["median"].as_f64().is_some_and(|rate| rate > 0.0), "{figure}");
+    }
+    json
+}
+
+/// Returns the phases with their ops, not counting syncs.
+fn ops_of_phases(json: &Value) -> Vec<(String, u64)> {
+    let passes = json["runs"][0]["trials"][0]["passes"].as_array().unwrap();
+    let ops = |pass: &Value| {
+        let first = pass["kinds"].as_array().unwrap()[0]["done"].as_u64().unwrap();
+        (pass["pass"].as_str().unwrap().to_owned(), first)
+    };
+    passes.iter().map(ops).collect()
+}
+
+#[test]
+fn io500_runs_phases_in_order() {
+    let sizes = ["--time-max", "0", "--file-size", "1MiB", "--small-files", "200"];
+    let cli = Cli::new();
+    // 1 MiB is 22 ops of 47,008 bytes. The search sees 2 + 1 large files, 2 x 200 small ones, and 2
+    // directories.
+    let expected = [
+        ("ior_easy_write", 2),
+        ("mdtest_easy_write", 200),
+        ("ior_hard_write", 44),
+        ("mdtest_hard_write", 200),
+        ("io500_find", 405),
+        ("ior_easy_read", 2),
+        ("mdtest_easy_stat", 200),
+        ("ior_hard_read", 44),
+        ("mdtest_hard_stat", 200),
+        ("mdtest_easy_delete", 200),
+        ("mdtest_hard_read", 200),
+        ("mdtest_hard_delete", 200),
+        ("ior_rnd4k_easy_read", 512),
+    ];
+    for target in [cli.target().to_str().unwrap(), "embedded"] {
+        let json = phases_of_io500(&cli, target, &sizes);
+        let found = ops_of_phases(&json);
+        let found: Vec<_> = found.iter().map(|(name, ops)| (name.as_str(), *ops)).collect();
+        assert_eq!(found, expected, "{target}");
+        let score = &json["io500"][0];
+        assert!(score["score"]["median"].as_f64().is_some_and(|score| score > 0.0), "{score}");
+        assert_eq!(score["note"], "not an IO500 result");
+        assert_eq!(score["phases_without_stonewall"].as_array().unwrap().len(), 4, "{score}");
+    }
+    cli.assert_target_is_empty();
+}
+
+#[test]
+fn io500_wears_out_after_time() {
+    let cli = Cli::new();
+    let limits = ["--time-max", "30ms", "--file-size", "512MiB", "--small-files", "1000000"];
+    let json = phases_of_io500(&cli, cli.target().to_str().unwrap(), &limits);
+    let found = ops_of_phases(&json);
+    let ops = |name: &str| found.iter().find(|(known, _)| known == name).unwrap().1;
+    // Both workers wrote equally much, and later phases found all of it.
+    for (written, used) in [
+        ("ior_easy_write", "ior_easy_read"),
+        ("ior_hard_write", "ior_hard_read"),
+        ("mdtest_easy_write", "mdtest_easy_stat"),
+        ("mdtest_hard_write", "mdtest_hard_delete"),
+    ] {
+        assert_eq!(ops(written) % 2, 0, "{written}");
+        assert_eq!(ops(written), ops(used), "{written}");
+    }
+    assert!(ops("mdtest_easy_write") < 1_000_000);
+    let all = ops("mdtest_easy_write") + ops("mdtest_hard_write") + 2 + 1 + 2;
+    assert_eq!(ops("io500_find"), all);
+    cli.assert_target_is_empty();
+}
+
+#[test]
+fn the_plan_of_io500_runs() {
+    let tiny = ["--time-max", "0", "--file-size", "256KiB", "--small-files", "40"];
+    assert_eq!(shortened("io500-shape", &tiny), 13);
+}
+
 /// Runs a small checkpoint, checks that every byte of the model is saved and restored, and returns
 /// the results of both passes.
 fn checkpointed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {

@@ -168,6 +168,7 @@ impl Figures {
             tally: BackendCounts::default(),
             span: Span::default(),
             timeline: Vec::new(),
+            ops_each: None,
         };
         ExternalPass { measured, facts: self.facts, whole_run: self.whole_run }
     }

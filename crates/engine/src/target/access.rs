@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{Caveat, Fact, Pass, RunSpec};
-use workload::FileSet;
 use workload::names::Sort;
+use workload::{FileSet, Name};
 
 use super::fixtures::Preparation;
 use super::neighbors::Neighbors;
@@ -41,6 +41,17 @@ pub(super) trait TargetAccess: Send + Sync {
 
     /// Opens the backend of one worker for one pass.
     fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError>;
+
+    /// Creates or joins a directory in the working directory and returns access to it, as to a
+    /// working directory of another run. Removing the whole removes it, too.
+    fn part(
+        &self,
+        _name: Name,
+        _spec: &RunSpec,
+        _config: &TargetConfig,
+    ) -> Result<Box<dyn TargetAccess>, TargetError> {
+        Ok(Box::new(NullAccess::default()))
+    }
 
     /// Counts the contents of the working directory. Returns `None` if there are no files.
     fn inventory(&self, _whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {

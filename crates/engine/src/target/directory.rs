@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use model::units::Size;
 use model::work::{is_mark, mark_of};
-use model::{Fact, Pass, RunSpec, Workload};
+use model::{Fact, Io500Part, Pass, RunSpec, Workload};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use workload::names::Sort;
@@ -143,6 +143,29 @@ impl TargetAccess for DirectoryAccess {
 
     fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         self.open_backend(work)
+    }
+
+    fn part(
+        &self,
+        name: Name,
+        spec: &RunSpec,
+        _config: &TargetConfig,
+    ) -> Result<Box<dyn TargetAccess>, TargetError> {
+        let mut works = Vec::with_capacity(self.works.len());
+        for work in &self.works {
+            let path = work.path.join(name.as_str());
+            match fs::create_dir(&path) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(io_error("create", &path, &error));
+                }
+                _ => {}
+            }
+            let mut part = Work { path, is_ours: false, held: None };
+            part.reopen()?;
+            works.push(part);
+        }
+        let places = Arc::new(Places::new(spec));
+        Ok(Box::new(Self { works, places, shared: Mutex::default() }))
     }
 
     fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
@@ -373,17 +396,7 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Targ
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     // NFS clients report their transfer size instead of the block size, so don't trust large ones.
     let block = found.f_frsize.clamp(1, BLOCK_BYTES_MAX);
-    let whole_blocks = spec.file_size_bytes.next_multiple_of(block);
-    let files = u64::from(spec.files).div_ceil(targets as u64);
-    // Clones share their space with the original.
-    let has_twins = spec.passes().iter().any(|pass| pass.fills_twins());
-    let mut needed = whole_blocks.saturating_mul(files).saturating_mul(1 + u64::from(has_twins));
-    if spec.workload == Workload::Developer {
-        let all = Trees::needed_by(Pass::RemoveTree);
-        let (files, bytes) = DeveloperSet::new(spec).totals(all, |_| true);
-        // Half a block of each file is unused on average.
-        needed = bytes.saturating_add(files.saturating_mul(block / 2));
-    }
+    let needed = needed_bytes(spec, block, targets);
     // Some file systems (ramfs, some FUSE) report zero blocks, which doesn't mean that they are
     // full.
     if found.f_blocks > 0 && free < needed {
@@ -394,6 +407,29 @@ fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), Targ
         });
     }
     Ok(())
+}
+
+/// Returns the space that a run needs on each of its targets.
+fn needed_bytes(spec: &RunSpec, block: u64, targets: usize) -> u64 {
+    if spec.workload == Workload::Io500 {
+        // What is written until a time is up is not known beforehand.
+        if spec.load.time_max_ms > 0 {
+            return 0;
+        }
+        let parts = Io500Part::ALL.map(|part| needed_bytes(&spec.io500_part(part), block, targets));
+        return parts.into_iter().fold(0, u64::saturating_add);
+    }
+    if spec.workload == Workload::Developer {
+        let all = Trees::needed_by(Pass::RemoveTree);
+        let (files, bytes) = DeveloperSet::new(spec).totals(all, |_| true);
+        // Half a block of each file is unused on average.
+        return bytes.saturating_add(files.saturating_mul(block / 2));
+    }
+    let whole_blocks = spec.file_size_bytes.next_multiple_of(block);
+    let files = u64::from(spec.files).div_ceil(targets as u64);
+    // Clones share their space with the original.
+    let has_twins = spec.passes().iter().any(|pass| pass.fills_twins());
+    whole_blocks.saturating_mul(files).saturating_mul(1 + u64::from(has_twins))
 }
 
 pub(super) fn io_error(what: &'static str, path: &Path, error: &std::io::Error) -> TargetError {

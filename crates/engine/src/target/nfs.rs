@@ -76,20 +76,8 @@ impl NfsAccess {
         config: &TargetConfig,
     ) -> Result<Self, TargetError> {
         let timeout = Duration::from_millis(spec.timeout_ms);
-        let job = Job::Mount(timeout);
-        let timer = JobTimer::new(config.stop.clone(), Arc::clone(&config.clock), job);
-        let options = MountOptions {
-            interrupt: timer.interrupt(),
-            rsize: spec.transfer_size_bytes,
-            wsize: spec.transfer_size_bytes,
-            session: opening::session_plan(spec),
-            timeout,
-            // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
-            congestion_control: target.is_loopback().then(|| "cubic".to_owned()),
-            ..mount_options(target)
-        };
         let shown = target.to_string();
-        let mut mount = connect(&options).map_err(|error| mount_error(&shown, &error))?;
+        let (timer, mut mount) = mount_target(target, spec, config)?;
         let work_name = config.work_name.clone();
         let root = mount.root();
         timer.begin(Job::SetUp);
@@ -116,6 +104,38 @@ impl NfsAccess {
             target: target.clone(),
             shown,
             timeout,
+            opened: Mutex::default(),
+            shared: Mutex::default(),
+            timer,
+            names_max: names_max(spec.workload, spec.files),
+            delegations: Mutex::default(),
+        })
+    }
+
+    /// Returns access to a directory in the working directory, by connections of its own.
+    fn access_part(
+        &self,
+        name: Name,
+        spec: &RunSpec,
+        config: &TargetConfig,
+    ) -> Result<Self, TargetError> {
+        let (timer, mut mount) = mount_target(&self.target, spec, config)?;
+        let root = mount.root();
+        timer.begin(Job::SetUp);
+        let uids = spec.nfs().client_uids;
+        let work = mount
+            .lookup(root, &self.work_name)
+            .and_then(|whole| make_or_join(&mut mount, whole, name.as_str(), uids));
+        let (work, _) = work.map_err(|failure| self.failed("make", name.as_str(), &failure))?;
+        Ok(Self {
+            mount: Mutex::new(mount),
+            work,
+            is_ours: false,
+            places: Mutex::default(),
+            work_name: format!("{}/{}", self.work_name, name.as_str()),
+            target: self.target.clone(),
+            shown: self.shown.clone(),
+            timeout: self.timeout,
             opened: Mutex::default(),
             shared: Mutex::default(),
             timer,
@@ -219,6 +239,15 @@ impl TargetAccess for NfsAccess {
 
     fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         self.open_backend(work)
+    }
+
+    fn part(
+        &self,
+        name: Name,
+        spec: &RunSpec,
+        config: &TargetConfig,
+    ) -> Result<Box<dyn TargetAccess>, TargetError> {
+        Ok(Box::new(self.access_part(name, spec, config)?))
     }
 
     fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
@@ -367,6 +396,29 @@ impl TargetAccess for NfsAccess {
             }
         }
     }
+}
+
+/// Mounts a run's export for setup and clean-up. Returns the timer that interrupts its calls, too.
+fn mount_target(
+    target: &NfsTarget,
+    spec: &RunSpec,
+    config: &TargetConfig,
+) -> Result<(JobTimer, Mount), TargetError> {
+    let timeout = Duration::from_millis(spec.timeout_ms);
+    let job = Job::Mount(timeout);
+    let timer = JobTimer::new(config.stop.clone(), Arc::clone(&config.clock), job);
+    let options = MountOptions {
+        interrupt: timer.interrupt(),
+        rsize: spec.transfer_size_bytes,
+        wsize: spec.transfer_size_bytes,
+        session: opening::session_plan(spec),
+        timeout,
+        // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
+        congestion_control: target.is_loopback().then(|| "cubic".to_owned()),
+        ..mount_options(target)
+    };
+    let mount = connect(&options).map_err(|error| mount_error(&target.to_string(), &error))?;
+    Ok((timer, mount))
 }
 
 /// Creates the mark that identifies a working directory as ours.

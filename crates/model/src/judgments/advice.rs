@@ -155,7 +155,7 @@ impl CaveatCode {
 
 /// Returns true if a pass reads names or attributes, which cannot bypass a cache.
 const fn needs_no_data(pass: Pass) -> bool {
-    pass.lists() || matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr)
+    pass.lists() || matches!(pass.base(), Pass::Stat | Pass::StatDirs | Pass::GetXattr)
 }
 
 #[cfg(test)]

@@ -115,6 +115,32 @@ words! {
         Install = "install",
         /// Removes everything, as `rm -rf` does.
         RemoveTree = "rm",
+        /// Large writes to a file for each worker.
+        IorEasyWrite = "ior_easy_write",
+        /// Creation of empty files, in a directory for each worker.
+        MdtestEasyWrite = "mdtest_easy_write",
+        /// Small writes of odd size, interleaved in one file of all workers.
+        IorHardWrite = "ior_hard_write",
+        /// Creation of small files in one directory of all workers.
+        MdtestHardWrite = "mdtest_hard_write",
+        /// A search of everything that was written, by name, size and time.
+        Io500Find = "io500_find",
+        /// Large reads of the file of another worker.
+        IorEasyRead = "ior_easy_read",
+        /// Attributes of the empty files of another worker.
+        MdtestEasyStat = "mdtest_easy_stat",
+        /// Small reads of what another worker wrote to the shared file.
+        IorHardRead = "ior_hard_read",
+        /// Attributes of the small files of another worker.
+        MdtestHardStat = "mdtest_hard_stat",
+        /// Removal of the empty files.
+        MdtestEasyDelete = "mdtest_easy_delete",
+        /// Whole content of the small files of another worker.
+        MdtestHardRead = "mdtest_hard_read",
+        /// Removal of the small files.
+        MdtestHardDelete = "mdtest_hard_delete",
+        /// Random reads of 4 KiB from the file of another worker.
+        IorRnd4kEasyRead = "ior_rnd4k_easy_read",
     }
 }
 
@@ -235,6 +261,31 @@ impl Pass {
             Self::GitCheckout => by_name(&[Op::Stat, Op::ReadFile, Op::Remove, Op::Create]),
             Self::Install => by_name(&[Op::Create, Op::Mkdir]),
             Self::RemoveTree => by_name(&[Op::Remove, Op::Readdir, Op::Rmdir]),
+            Self::IorEasyWrite | Self::IorHardWrite => Self::Write.row(),
+            Self::IorEasyRead | Self::IorHardRead => Self::Read.row(),
+            Self::IorRnd4kEasyRead => Self::RandomRead.row(),
+            Self::MdtestEasyWrite | Self::MdtestHardWrite => Self::Create.row(),
+            Self::MdtestEasyStat | Self::MdtestHardStat => Self::Stat.row(),
+            Self::MdtestHardRead => Self::ReadFiles.row(),
+            Self::MdtestEasyDelete | Self::MdtestHardDelete => Self::Remove.row(),
+            Self::Io500Find => Self::Find.row(),
+        }
+    }
+
+    /// Returns the pass with the same ops on a simpler set of files; itself unless it is a phase
+    /// of io500. That set follows from [`crate::RunSpec::io500_part`].
+    #[must_use]
+    pub const fn base(self) -> Self {
+        match self {
+            Self::IorEasyWrite | Self::IorHardWrite => Self::Write,
+            Self::IorEasyRead | Self::IorHardRead => Self::Read,
+            Self::IorRnd4kEasyRead => Self::RandomRead,
+            Self::MdtestEasyWrite | Self::MdtestHardWrite => Self::Create,
+            Self::MdtestEasyStat | Self::MdtestHardStat => Self::Stat,
+            Self::MdtestHardRead => Self::ReadFiles,
+            Self::MdtestEasyDelete | Self::MdtestHardDelete => Self::Remove,
+            Self::Io500Find => Self::Find,
+            other => other,
         }
     }
 

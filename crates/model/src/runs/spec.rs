@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::soak::Soak;
 use crate::runs::checkpoint::Checkpoint;
+use crate::runs::io500::Io500Files;
 use crate::runs::kv_cache::KvCache;
 use crate::runs::media::Media;
 use crate::runs::named_load::NamedLoad;
@@ -125,6 +126,9 @@ pub struct RunSpec {
     /// What each virtual machine of a boot storm does.
     #[serde(default)]
     pub vm_boot: VmBoot,
+    /// Numbers of small files that the phases of io500 have created; `None` before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io500_files: Option<Io500Files>,
     /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
@@ -188,6 +192,7 @@ impl RunSpec {
             media: Media::default(),
             database: Database::default(),
             vm_boot: VmBoot::default(),
+            io500_files: None,
             command: Command::default(),
             repetition: Repetition::default(),
             sampling: Sampling::default(),
@@ -220,7 +225,8 @@ impl RunSpec {
     /// Returns true if a limit may end a pass before all its work is done.
     pub const fn is_cut(&self) -> bool {
         let load = &self.load;
-        load.ops_max > 0 || load.bytes_max > 0 || load.time_max_ms > 0
+        // With a wear-out, all workers do the same amount, and later passes use that.
+        load.ops_max > 0 || load.bytes_max > 0 || (load.time_max_ms > 0 && !load.wears_out)
     }
 
     /// Returns how long a pass works before the measurement starts, in nanoseconds.
@@ -284,8 +290,11 @@ impl RunSpec {
     }
 
     /// Returns the size of the file set in bytes.
-    pub const fn set_bytes(&self) -> u64 {
-        self.file_size_bytes * self.files as u64
+    pub fn set_bytes(&self) -> u64 {
+        if self.workload == Workload::Io500 {
+            return self.io500_set_bytes();
+        }
+        self.file_size_bytes * u64::from(self.files)
     }
 }
 

@@ -80,6 +80,8 @@ pub struct Layout {
     pub random_percent: u32,
     /// Skew of random offsets: the exponent of Zipf's law in hundredths; 0 is uniform.
     pub skew_percent: u32,
+    /// Each worker uses the files of the next one.
+    pub uses_next: bool,
 }
 
 impl Default for Layout {
@@ -92,6 +94,7 @@ impl Default for Layout {
             timed_close: false,
             random_percent: 100,
             skew_percent: 0,
+            uses_next: false,
         }
     }
 }
@@ -126,6 +129,9 @@ pub struct Load {
     /// Time limit of a pass that normally ends with its files. Timed passes use
     /// `RunSpec::duration_ms`.
     pub time_max_ms: u64,
+    /// After `time_max_ms`, workers continue until each has done as many ops as the one that was
+    /// furthest then.
+    pub wears_out: bool,
     /// Maximum number of ops of a pass, over all workers.
     pub ops_max: u64,
     /// Maximum number of bytes of a pass, over all workers.
@@ -142,6 +148,7 @@ impl Default for Load {
             ramp_ms: 0,
             warmup_ms: 0,
             time_max_ms: 0,
+            wears_out: false,
             ops_max: 0,
             bytes_max: 0,
         }

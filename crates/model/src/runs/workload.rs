@@ -53,6 +53,8 @@ words! {
         VmBoot = "vm_boot",
         /// What developers wait for on a source tree: tar, git, an install, a build, rsync, rm.
         Developer = "developer",
+        /// The phases of IO500, on files that each phase leaves to the next.
+        Io500 = "io500",
     }
 }
 
@@ -166,6 +168,25 @@ const BLOCK_PASSES: &[Pass] = &[
 const DATA_OPS_PASSES: &[Pass] =
     &[Pass::Copy, Pass::Clone, Pass::Allocate, Pass::Punch, Pass::Seek, Pass::ReadPlus];
 
+/// The phases of IO500 in their order.
+///
+/// **Source:** IO500, src/phase-definitions.h.
+const IO500_PASSES: &[Pass] = &[
+    Pass::IorEasyWrite,
+    Pass::MdtestEasyWrite,
+    Pass::IorHardWrite,
+    Pass::MdtestHardWrite,
+    Pass::Io500Find,
+    Pass::IorEasyRead,
+    Pass::MdtestEasyStat,
+    Pass::IorHardRead,
+    Pass::MdtestHardStat,
+    Pass::MdtestEasyDelete,
+    Pass::MdtestHardRead,
+    Pass::MdtestHardDelete,
+    Pass::IorRnd4kEasyRead,
+];
+
 /// Groups that apply to every tool that transfers data.
 const TOOL: &[G] = &[G::Passes, G::FileSize, G::Data, G::IoSize, G::Transfers];
 
@@ -204,6 +225,11 @@ const BOOT_IO_SIZE: u64 = 8 << 10;
 /// Groups that apply to mixes of reads and writes of blocks.
 const MIX_SETTINGS: &[G] =
     &[G::Engine, G::Workers, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers];
+
+/// Size of a transfer in the easy phases of io500.
+///
+/// **Source:** IO500, src/phase_ior_easy.c: transferSize 2m.
+const IO500_EASY_IO_SIZE: u64 = 2 << 20;
 
 /// Groups that apply to workloads of passes over the blocks of large files.
 const FILE_PASS_SETTINGS: &[G] =
@@ -408,6 +434,14 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         settings: &[G::Engine, G::Workers, G::Passes, G::IoSize, G::Transfers],
         io_size_bytes: DEVELOPER_IO_SIZE,
         is_about_names: true,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Io500,
+        description: "The phases of IO500 in their order: large and small, easy and hard, find",
+        passes: IO500_PASSES,
+        settings: &[G::Engine, G::Workers, G::FileSize, G::Data, G::Transfers],
+        io_size_bytes: IO500_EASY_IO_SIZE,
         ..USUAL
     },
 ];

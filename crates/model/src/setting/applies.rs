@@ -85,8 +85,9 @@ pub(super) fn has_chosen_rate(run: &RunSpec) -> bool {
 
 /// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards.
 /// The result of a developer's pass is the time of all its ops, as fast as they are answered.
+/// The phases of io500 end by a common amount of work, too.
 pub(super) fn has_single_ops(run: &RunSpec) -> bool {
-    !matches!(run.workload, Workload::Listing | Workload::Developer)
+    !matches!(run.workload, Workload::Listing | Workload::Developer | Workload::Io500)
 }
 
 /// Our own client, rather than a mount of the kernel's.
@@ -94,8 +95,10 @@ pub(super) fn speaks_nfs(run: &RunSpec) -> bool {
     run.target.nfs().is_some()
 }
 
-pub(super) fn is_closed_loop(run: &RunSpec) -> bool {
-    run.load.rate_per_s == 0 && run.workload != Workload::Media
+/// The phases of io500 have no pauses, as their workers wait for each other in the end; frames of
+/// media have times of their own.
+pub(super) fn may_think(run: &RunSpec) -> bool {
+    run.load.rate_per_s == 0 && !matches!(run.workload, Workload::Media | Workload::Io500)
 }
 
 /// Shares in the plan take precedence over a mix's name.

@@ -286,8 +286,8 @@ settings! {
     /// report the slowest, the fastest and the fairness. Only for nfs.
     PerClient => flag("per_client", nfs!(per_client));
     /// Offered load in ops per second over all workers: an open loop, in which response times count
-    /// from the scheduled start of an op. 0 is a closed loop. Not for listing and developer, nor for
-    /// media, which has frame_rate.
+    /// from the scheduled start of an op. 0 is a closed loop. Not for listing, developer and io500,
+    /// nor for media, which has frame_rate.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
         .range(0, 100_000_000, "scheduled starts are whole nanoseconds")
         .when(has_chosen_rate);
@@ -328,11 +328,14 @@ settings! {
         )
         .only(WITH_FILES)
         .always_shown();
-    /// Size of each data file, a multiple of io_size except for checkpoint. Not for metadata, which
-    /// has small_file_size.
+    /// Size of each data file, a multiple of io_size except for checkpoint. In io500, the most that
+    /// a worker writes in a phase of large files. Not for metadata, which has small_file_size.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
-        .default_rule("64MiB; media: 48MiB; checkpoint: the scaled model divided by the files")
+        .default_rule(
+            "64MiB; media: 48MiB; checkpoint: the scaled model divided by the files; io500: 1TiB, \
+             more than the stonewall allows",
+        )
         .only(WITH_FILE_SIZE).always_shown();
     /// Sizes of the objects of a cache, rounded up to 4 KiB: a size, or a distribution such as
     /// `uniform 4MiB 64MiB`, `normal 32MiB 8MiB`, `lognormal 16MiB 0.8 max 256MiB` or `list
@@ -346,12 +349,15 @@ settings! {
         .range(4 * KIB, 1 << 50, "no cache is larger")
         .default_rule("half of all objects").only(&[W::KvCache]).always_shown();
     /// Number of files over all workers: those that metadata creates, looks up and removes, the
-    /// initial pool of transactions, or the source files of developer, which installs as many in
-    /// packages. Only for metadata, transactions and developer.
+    /// initial pool of transactions, the most that a phase of io500 creates, or the source files of
+    /// developer, which installs as many in packages. Only for metadata, transactions, developer and
+    /// io500.
     SmallFiles => count("small_files", run!(files)).family(Family::Names).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
-        .default_rule("5000; developer: 2000; transactions: 500")
-        .only(&[W::Metadata, W::Transactions, W::Developer])
+        .default_rule(
+            "5000; developer: 2000; transactions: 500; io500: a million per worker, at most 10 million",
+        )
+        .only(&[W::Metadata, W::Transactions, W::Developer, W::Io500])
         .always_shown();
     /// Number of files to list, over all directories of the tree. Only for listing.
     Entries => count("entries", run!(files)).family(Family::Names).unit("files")
@@ -432,7 +438,9 @@ settings! {
     /// synchronous.
     QueueDepth => count("queue_depth", run!(queue_depth)).unit("ops")
         .range(1, 4_096, "an io_uring or a connection has no more in flight")
-        .default_rule("uring, nfs: 8; null, transactions, checkpoint, database, developer: 1")
+        .default_rule(
+            "uring, nfs: 8; null, transactions, checkpoint, database, developer, io500: 1",
+        )
         .when(is_asynchronous).always_shown();
     /// NFS version; never negotiated. Also with a target. Only for nfs:// targets and mounts that a
     /// plan makes.
@@ -528,35 +536,37 @@ settings! {
         .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .default(Number(1_000)).default_rule("1s; kv_cache: 10s")
         .only(&[W::Mixed, W::OpMix, W::Database, W::KvCache]);
-    /// Time to work before measuring begins. Not for external tools, listing and developer.
+    /// Time to work before measuring begins. Not for external tools, listing, developer and io500.
     Warmup => time("warmup", run!(load.warmup_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .when(has_single_ops);
     /// Time over which the offered load rises evenly before measuring begins. Only with a rate.
     Ramp => time("ramp", run!(load.ramp_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day").when(has_rate);
-    /// Pause after each op of a closed loop. Not with a rate.
+    /// Pause after each op of a closed loop. Not for io500, nor with a rate.
     ThinkTime => fine_time("think_time", run!(load.think_time_ns)).family(Family::Load)
         .range(0, 60_000_000_000, "a worker that pauses longer measures nothing")
-        .when(is_closed_loop);
-    /// Maximum bytes per second over all workers; 0 is no limit. Not for listing and
-    /// developer.
+        .when(may_think);
+    /// Maximum bytes per second over all workers; 0 is no limit. Not for listing, developer and
+    /// io500.
     Bandwidth => size("bandwidth", run!(load.bytes_per_s)).family(Family::Load).unit("bytes/s")
         .range(0, TIB, "no link is that fast").when(has_single_ops);
     /// Time limit of a pass over files; 0 is no limit. Mixed, op_mix and database have duration
-    /// instead.
+    /// instead. In io500, it is the stonewall of the phases that write: when it is reached, all
+    /// workers continue until each has written as much as the one that was furthest.
     TimeMax => time("time_max", run!(load.time_max_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
+        .default_rule("0; io500: 5min")
         .only(&[
             W::Stream, W::Metadata, W::Bonnie, W::Transactions, W::Checkpoint, W::ModelLoad,
-            W::VmBoot,
+            W::VmBoot, W::Io500,
         ]);
-    /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing and
-    /// developer.
+    /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing, developer
+    /// and io500.
     Ops => count("ops", run!(load.ops_max)).family(Family::Load).unit("ops")
         .range(0, 1_000_000_000, "a trial is a sample, not a soak").when(has_single_ops);
-    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing and
-    /// developer.
+    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing, developer
+    /// and io500.
     Bytes => size("bytes", run!(load.bytes_max)).family(Family::Load)
         .range(0, 1 << 50, "a trial is a sample, not a soak").when(has_single_ops);
     /// Length of the intervals in a pass's time series. Not for external tools.
@@ -588,6 +598,7 @@ settings! {
             W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps, W::Checkpoint, W::ModelLoad,
             W::Media, W::KvCache,
             W::Database, W::VmBoot,
+            W::Io500,
         ])
         .when(invalidates_itself)
         .always_shown();

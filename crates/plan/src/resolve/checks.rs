@@ -10,7 +10,7 @@ mod work;
 
 use model::setting::{Setting, Value};
 use model::units::Size;
-use model::{Impossible, RunSpec, Sharing, Target, Workload};
+use model::{Impossible, Io500Part, RunSpec, Sharing, Target, Workload};
 
 use workload::opmix::OpMixSet;
 
@@ -177,7 +177,7 @@ pub(crate) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
         return Ok(());
     }
     check_files(run, written)?;
-    if Setting::FileSize.has_workload(run.workload) {
+    if Setting::FileSize.has_workload(run.workload) && run.workload != Workload::Io500 {
         check_data(run, written)?;
     }
     if Setting::IoSize.has_workload(run.workload) {
@@ -204,6 +204,8 @@ fn check_neighbour(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), P
 fn file_settings(workload: Workload) -> [Setting; 2] {
     if workload == Workload::Listing {
         [Setting::Entries, Setting::SmallFileSize]
+    } else if workload == Workload::Io500 {
+        [Setting::SmallFiles, Setting::FileSize]
     } else if workload.row().is_about_names {
         [Setting::SmallFiles, Setting::SmallFileSize]
     } else {
@@ -331,6 +333,9 @@ fn check_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
     if run.workload == Workload::KvCache {
         return check_cache_on_server(run, written);
     }
+    if run.workload == Workload::Io500 {
+        return check_phases_on_server(run, written);
+    }
     let twins = u64::from(run.passes().iter().any(|pass| pass.fills_twins()));
     let files = u64::from(run.files) * (1 + twins);
     let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
@@ -368,6 +373,25 @@ fn check_mix_on_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(
     };
     let settings = [Setting::SetPerRate, Setting::Rate, Setting::Duration];
     let lower = [Setting::SetPerRate, Setting::Rate];
+    fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
+}
+
+/// Like [`check_server`] for io500, whose phases write four sets of files.
+fn check_phases_on_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    let whole = run.for_agents();
+    let mut needed = 0_u64;
+    for part in Io500Part::ALL.map(|part| whole.io500_part(part)) {
+        let each = server_bytes(part.file_size_bytes) + limits::SERVER_FILE_OVERHEAD;
+        needed = needed.saturating_add(each.saturating_mul(part.files.into()));
+    }
+    let shown = format!(
+        "{} workers with up to {} in each phase, and 2 x {} small files",
+        whole.workers,
+        show_size(run.file_size_bytes),
+        run.files
+    );
+    let settings = [Setting::FileSize, Setting::SmallFiles, Setting::Workers];
+    let lower = [Setting::FileSize, Setting::SmallFiles];
     fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
 }
 

@@ -7,6 +7,7 @@
 
 use model::checkpoint::RANKS_PER_HOST_MAX;
 use model::contender::{Fairness, compares_systems};
+use model::io500::STONEWALL_MS;
 use model::kv_cache::CONTEXTS_PER_USER;
 use model::media::{FRAME_BYTES, SECONDS_PER_STREAM};
 use model::setting::{Family, Setting, Value};
@@ -144,7 +145,9 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::FileSize if run.workload == Workload::Media => Value::Number(FRAME_BYTES),
         // Shards are restored by the next agent, which is on another host if all have equally many.
         // A rank serializes its state into one write after the other.
-        Setting::Neighbour | Setting::QueueDepth if run.workload == Workload::Checkpoint => {
+        Setting::Neighbour | Setting::QueueDepth
+            if matches!(run.workload, Workload::Checkpoint | Workload::Io500) =>
+        {
             Value::Number(1)
         }
         Setting::Workers if run.workload == Workload::KvCache => Value::Number(CACHE_USERS),
@@ -153,6 +156,13 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::Duration if run.workload == Workload::KvCache => Value::Number(CACHE_MS),
         // A user waits for its object.
         Setting::QueueDepth if run.workload == Workload::KvCache => Value::Number(1),
+        // More than the stonewall allows.
+        Setting::FileSize if run.workload == Workload::Io500 => Value::Number(limits::IO500_BYTES),
+        Setting::SmallFiles if run.workload == Workload::Io500 => {
+            let files = limits::IO500_FILES.saturating_mul(run.all_workers().into());
+            Value::Number(files.min(limits::IO500_FILES_ALL))
+        }
+        Setting::TimeMax if run.workload == Workload::Io500 => Value::Number(STONEWALL_MS),
         Setting::Workers => setting.unset(),
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {

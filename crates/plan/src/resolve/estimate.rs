@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 
 use model::units::{Nanos, Size, Wait, parse_size, parse_time_ns};
-use model::{Fresh, Invalidation, Pass, RunSpec, Target, Transactions, Workload};
+use model::{
+    Fresh, Invalidation, Io500Files, Io500Part, Pass, RunSpec, Target, Transactions, Workload,
+};
 use workload::opmix::OpMixSet;
 use workload::{DeveloperSet, MovedBytes, Trees, mean_bytes, pass_size};
 
@@ -196,9 +198,14 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
     let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
     let mut targets: Vec<TargetEstimate> = Vec::new();
     let mut by_name: HashMap<&str, usize> = HashMap::new();
-    for run in &plan.runs {
+    for (run, estimate) in plan.runs.iter().zip(&runs) {
         let keeps_files = !run.target.keeps_nothing() && run.impossible().is_none();
-        let bytes = if keeps_files { set_bytes(run) } else { 0 };
+        let bytes = match run.workload {
+            _ if !keeps_files => 0,
+            // The stonewall limits it, too.
+            Workload::Io500 => estimate.bytes_written,
+            _ => set_bytes(run),
+        };
         let index = *by_name.entry(&run.target_name).or_insert_with(|| {
             targets.push(TargetEstimate { name: run.target_name.clone(), peak_bytes: 0 });
             targets.len() - 1
@@ -301,7 +308,8 @@ pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
     }
     // Files that are left at the end of a trial must be removed.
     let mut removed_ms = 0;
-    if !run.target.keeps_nothing() && !passes.contains(&Pass::Remove) {
+    let removes = passes.contains(&Pass::Remove) || run.workload == Workload::Io500;
+    if !run.target.keeps_nothing() && !removes {
         removed_ms = per_second_ms(run.files.into(), rates.metadata_ops_per_s);
     }
     let before_ms = run.warmup_ns() / NS_PER_MS + run.checkpoint.pause_ms;
@@ -363,6 +371,9 @@ pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEs
 }
 
 pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEstimate {
+    if pass.base() != pass {
+        return estimate_pass(&sized_phase(run, pass, rates), pass.base(), rates);
+    }
     if run.workload == Workload::App {
         return RunEstimate { ops: 1, ..RunEstimate::NOTHING };
     }
@@ -384,6 +395,45 @@ pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEsti
         }
     };
     RunEstimate { bytes_written: written, bytes_read: read, ops, duration_ms }
+}
+
+/// Returns the run of a phase of io500, with as many files and bytes as are written until the
+/// stonewall at the assumed rates.
+fn sized_phase(run: &RunSpec, phase: Pass, rates: &Rates) -> RunSpec {
+    let whole = run.for_agents();
+    let time_ms = u128::from(run.load.time_max_ms);
+    let sized = |part: Io500Part| {
+        let mut run = whole.io500_part(part);
+        run.load.time_max_ms = 0;
+        let per_s = match part {
+            Io500Part::IorEasy | Io500Part::IorHard => {
+                rates.bytes_per_s / u64::from(run.io_size_bytes.max(1))
+            }
+            Io500Part::MdtestEasy | Io500Part::MdtestHard => rates.metadata_ops_per_s,
+        };
+        if time_ms > 0 {
+            let each = u128::from(per_s) * time_ms / 1_000 / u128::from(run.workers.max(1));
+            run.set_io500_level(part, u64::try_from(each).unwrap_or(u64::MAX));
+        }
+        run
+    };
+    let Some(part) = Io500Part::of_pass(phase) else {
+        let count = |part| sized(part).files;
+        return whole.io500_search(Io500Files {
+            easy: count(Io500Part::MdtestEasy),
+            hard: count(Io500Part::MdtestHard),
+        });
+    };
+    let mut run = sized(part);
+    if phase == Pass::IorRnd4kEasyRead {
+        run.load.time_max_ms = whole.load.time_max_ms;
+        run = run.in_io500_phase(phase);
+        let all = run.set_bytes() / u64::from(run.io_size_bytes.max(1));
+        if u128::from(per_second_ms(all, rates.random_ops_per_s)) < time_ms {
+            run.load.time_max_ms = 0;
+        }
+    }
+    run
 }
 
 /// Returns the ops and bytes of a pass; with a time limit, as many as the assumed rates allow.

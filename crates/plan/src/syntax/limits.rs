@@ -168,6 +168,17 @@ pub(crate) fn span(range: Range, shown: &dyn Fn(u64) -> String) -> String {
     format!("{} to {}", shown(range.min), shown(range.max))
 }
 
+/// Bytes that a worker writes at most in a phase of io500 by default: the largest file size.
+pub(crate) const IO500_BYTES: u64 = 1 << 40;
+
+/// Files that a worker creates at most in a phase of io500 by default.
+///
+/// **Source:** IO500, src/phase_mdtest_easy.c: n = 1000000.
+pub(crate) const IO500_FILES: u64 = 1_000_000;
+
+/// Files that all workers create at most in a phase of io500: the most that a run may have.
+pub(crate) const IO500_FILES_ALL: u64 = 10_000_000;
+
 /// Formats bytes for people.
 pub(crate) fn show_size(bytes: u64) -> String {
     Size(bytes).to_string()

@@ -19,6 +19,7 @@ mod relation;
 mod tools;
 mod trend;
 
+use crate::campaign::notes::io500;
 use crate::factor_effects::FactorEffects;
 use crate::table::Sheet;
 pub(crate) use cache::hit_share;
@@ -83,6 +84,7 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
     lead.extend(cache::headlines(sheet));
     lead.extend(commits::headlines(sheet));
     lead.extend(tools::headlines(sheet));
+    lead.extend(io500::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {

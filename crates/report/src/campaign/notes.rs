@@ -5,6 +5,7 @@
 
 pub(crate) mod host_balance;
 pub(crate) mod interference;
+pub(crate) mod io500;
 pub(crate) mod load;
 
 use model::units::Nanos;

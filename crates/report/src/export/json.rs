@@ -15,13 +15,14 @@ use std::collections::BTreeMap;
 use model::{Campaign, Fact, Histogram, RunSpec};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use stats::{ClientShare, Fairness, Judged, Summary};
+use stats::{ClientShare, Fairness, Io500Score, Judged, Summary};
 
 use self::schema::{AnyQuestion, AnySettings};
 use self::shares::{HostsPart, RanksPart};
 use self::trials::TrialPart;
 use crate::campaign::cache_sizes::SweepPart;
 use crate::campaign::conclusions::section::ConclusionPart;
+use crate::campaign::notes::io500::{self, ScoredRun};
 use crate::campaign::requirements::RequirementPart;
 use crate::comparison::loads::LoadCostPart;
 use crate::question::{self, QuestionAnswer};
@@ -68,6 +69,9 @@ struct Export<'a> {
     /// How rates depend on the file size, if runs differ in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     size_sweeps: Vec<SweepPart>,
+    /// Scores of runs of io500, none of which is an IO500 result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    io500: Vec<ScorePart>,
     figures: Vec<Figure<'a>>,
     runs: Vec<RunPart<'a>>,
 }
@@ -83,6 +87,45 @@ struct FoundPart {
     sentences: Vec<String>,
     /// The numbers behind the answer, which depend on the question.
     figures: serde_json::Value,
+}
+
+/// Score of a run of io500.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Io500Score")]
+struct ScorePart {
+    /// Index of the run.
+    run: u32,
+    /// What the score is not.
+    note: &'static str,
+    /// Geometric mean of both figures below; null if no trial has a result of every phase.
+    score: Option<SummaryPart>,
+    /// Geometric mean of the bandwidths of four phases, in GiB/s.
+    bandwidth_gib_per_s: Option<SummaryPart>,
+    /// Geometric mean of the rates of eight phases, in thousands of ops per second.
+    metadata_kops_per_s: Option<SummaryPart>,
+    /// Phases that wrote for less time than IO500 requires.
+    phases_without_stonewall: Vec<&'static str>,
+    /// Phases that did not read from the target, or may not have.
+    phases_from_caches: Vec<&'static str>,
+}
+
+impl ScorePart {
+    fn all(sheet: &Sheet<'_>) -> Vec<Self> {
+        let part = |run: &ScoredRun<'_, '_>| {
+            let summary =
+                |of: fn(Io500Score) -> Summary| run.score.map(of).map(SummaryPart::from_summary);
+            Self {
+                run: run.index(),
+                note: io500::NOT_A_RESULT,
+                score: summary(|it| it.score),
+                bandwidth_gib_per_s: summary(|it| it.bandwidth_gib_per_s),
+                metadata_kops_per_s: summary(|it| it.metadata_kops_per_s),
+                phases_without_stonewall: run.early_phases(),
+                phases_from_caches: run.cached_phases(),
+            }
+        };
+        io500::scores(sheet).iter().map(part).collect()
+    }
 }
 
 /// One of several campaigns.
@@ -300,6 +343,7 @@ impl<'a> Export<'a> {
             load_costs: LoadCostPart::all(sheet),
             size_sweeps: SweepPart::all(sheet),
             found: question::answer(sheet).map(|found| FoundPart::new(found, &campaign.question)),
+            io500: ScorePart::all(sheet),
             figures: sheet.rows.iter().map(Figure::from_row).collect(),
             runs,
         }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Op, OpKind, RunSpec};
+use model::{Io500Part, Op, OpKind, RunSpec, Workload};
 
 use crate::file_set::FileSet;
 use crate::names::{Name, Sort};
@@ -69,7 +69,13 @@ pub fn listed_directories(spec: &RunSpec) -> u64 {
 pub(super) fn listed_entries(spec: &RunSpec) -> u64 {
     let places = Places::new(spec);
     let below = (0..places.count()).filter(|place| places.parent(*place).is_some()).count() as u64;
-    u64::from(spec.files) + below * u64::from(count_targets(spec))
+    let files = match spec.workload {
+        Workload::Io500 => {
+            Io500Part::ALL.map(|part| u64::from(spec.io500_part(part).files)).iter().sum()
+        }
+        _ => u64::from(spec.files),
+    };
+    files + below * u64::from(count_targets(spec))
 }
 
 fn count_targets(spec: &RunSpec) -> u32 {
@@ -86,17 +92,46 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
             }
         }
     }
+    if spec.workload != Workload::Io500 {
+        add_files(&mut contents, spec, targets, finds.then_some(spec.file_size_bytes), |file| {
+            places.of_number(file)
+        });
+        return contents;
+    }
+    // The directories within a part come after those of earlier parts.
+    let mut first = Io500Part::ALL.len() as u32;
+    for (number, part) in Io500Part::ALL.into_iter().enumerate() {
+        let run = spec.io500_part(part);
+        let within = Places::new(&run);
+        let is_flat = within.is_root(0);
+        // Only the hard phases have files of the size that it looks for.
+        let looks_for = (finds && part == Io500Part::MdtestHard).then_some(run.file_size_bytes);
+        add_files(&mut contents, &run, targets, looks_for, |file| {
+            if is_flat { number as u32 } else { first + within.of_number(file) }
+        });
+        first += if is_flat { 0 } else { within.count() };
+    }
+    contents
+}
+
+/// Counts the files of a run in their directories, and those of the size that a find looks for.
+fn add_files(
+    contents: &mut [Contents],
+    spec: &RunSpec,
+    targets: u32,
+    looks_for: Option<u64>,
+    place_of: impl Fn(u32) -> u32,
+) {
     let sizes = FileSet::new(spec, 0);
     for file in 0..spec.files {
-        let directory = places.of_number(file) * targets + file % targets;
-        let found = finds
-            && sizes.size(file) == Some(spec.file_size_bytes)
+        let directory = place_of(file) * targets + file % targets;
+        let found = looks_for.is_some()
+            && sizes.size(file) == looks_for
             && has_find_text(Name::new(Sort::File, file).as_bytes());
         let content = &mut contents[directory as usize];
         content.entries += 1;
         content.matches += u32::from(found);
     }
-    contents
 }
 
 /// Returns true if a find looks for files with this name.
@@ -110,7 +145,7 @@ mod tests {
     use crate::stream::{OpStream, pass_size};
     use model::testing::RunBuilder;
     use model::work::Tree;
-    use model::{Pass, Sharing, Workload};
+    use model::{Io500Files, Pass, Sharing};
 
     fn spec(files: u32, workers: u32, tree: Tree) -> RunSpec {
         let spec = RunBuilder::new(Workload::Listing).files(files).workers(workers).tree(tree);
@@ -134,6 +169,24 @@ mod tests {
         assert_eq!(entries(1), [(1, 2 + 2), (3, 1), (5, 1)]);
         assert_eq!(pass_size(&spec, Pass::List).ops, Some(10 + 6));
         assert_eq!(listed_directories(&spec), 7);
+    }
+
+    #[test]
+    fn searches_all_parts_of_io500() {
+        let run = RunBuilder::new(Workload::Io500).files(9).workers(2).file_size_bytes(1 << 20);
+        let run = run.build().io500_search(Io500Files { easy: 6, hard: 104 });
+        let found = |worker| -> Vec<(u32, u32, u64)> {
+            let ops = ops(&run, Pass::Find, worker);
+            ops.iter().map(|op| (op.file, op.len_bytes, op.offset_bytes)).collect()
+        };
+        // Two large files; a directory per worker; one shared file; 104 small ones, of which 1, 10
+        // to 19 and 100 to 103 have the text in their names.
+        assert_eq!(found(0), [(0, 2, 0), (2, 1, 0), (4, 3, 0)]);
+        assert_eq!(found(1), [(1, 2, 0), (3, 104, 15), (5, 3, 0)]);
+        assert_eq!(pass_size(&run, Pass::Find).ops, Some(2 + 2 + 1 + 104 + 6));
+        let places = Places::new(&run);
+        assert_eq!(places.path_of(5).as_str(), "t00000001/t00000001");
+        assert_eq!((places.parent(5), places.name(5).as_str()), (Some(1), "t00000001"));
     }
 
     #[test]

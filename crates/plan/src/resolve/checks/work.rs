@@ -18,6 +18,9 @@ use crate::syntax::text;
 /// **Source:** mkfs.xfs(8) and mkfs.btrfs(8): blocks of 4 KiB.
 const CLONE_BLOCK_BYTES: u64 = 4096;
 
+/// Size of the random reads of io500, in bytes.
+const RANDOM_BLOCK_BYTES: u64 = 4096;
+
 /// Refuses a run that its workload cannot execute.
 pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     check_passes(run, written)?;
@@ -43,6 +46,7 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
             database::check_images(run, written)
         }
         Workload::Developer => check_trees(run, written),
+        Workload::Io500 => check_phases(run, written),
         _ => Ok(()),
     }
 }
@@ -113,6 +117,26 @@ fn check_xattr_passes(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<()
         return Err(written.fault(run, &[Setting::Passes], fault));
     }
     Ok(())
+}
+
+/// Workers agree on how much each writes after the stonewall within a host. Without a stonewall,
+/// each writes all of its share.
+fn check_phases(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    let hosts = run.agents();
+    if hosts > 1 && run.load.time_max_ms > 0 {
+        let what = format!("{hosts} client hosts cannot wear out together after time_max");
+        let hint = "set time_max = 0, and a file_size and small_files that take long enough";
+        let settings = [Setting::TimeMax, Setting::ClientHosts];
+        return Err(written.fault(run, &settings, Fault::new(what).hint(hint)));
+    }
+    let file = run.file_size_bytes;
+    if file.is_multiple_of(RANDOM_BLOCK_BYTES) {
+        return Ok(());
+    }
+    let what = format!("file_size {file} is not a multiple of 4096, the size of random reads");
+    let near = text::size(file.next_multiple_of(RANDOM_BLOCK_BYTES));
+    let fault = Fault::new(what).hint(format!("try \"{near}\""));
+    Err(written.fault(run, &[Setting::FileSize], fault))
 }
 
 /// Each worker needs at least one block of a shared file.

@@ -124,7 +124,7 @@ pub(crate) fn listings(sheet: &Sheet<'_>) -> Vec<String> {
 
 fn describe_listing(row: &Row<'_>, listing: &ListingWork, rate: &Summary) -> String {
     let entries = listing.entries;
-    let verb = match row.judged.pass {
+    let verb = match row.judged.pass.base() {
         Pass::ListStat => "lists, with attributes,",
         Pass::Find => "searches",
         _ => "lists",
@@ -139,7 +139,7 @@ fn describe_listing(row: &Row<'_>, listing: &ListingWork, rate: &Summary) -> Str
         grouped(entries),
         row.judged.shown(rate.median)
     );
-    if row.judged.pass == Pass::Find {
+    if row.judged.pass.base() == Pass::Find {
         text = format!("{text} and finds {} files", grouped(listing.matches));
     }
     let Some(round_trips) = listing.round_trips() else { return text };
