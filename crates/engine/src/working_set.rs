@@ -57,7 +57,7 @@ impl WorkingSetTracker {
         }
         let revisits = matches!(
             pass,
-            Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename
+            Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename | Pass::Train
         ) || spec.layout.sharing == Sharing::Shared;
         let bits = if revisits { Some(Bits::new(spec, seed)) } else { None };
         Some(Self { bits, files: 0, bytes: 0 })

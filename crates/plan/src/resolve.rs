@@ -137,6 +137,7 @@ fn check_requirements(
                 LimitMetric::ByteRate => {
                     "give the rate in op/s, or name the pass: `read.rate > 1GB/s`"
                 }
+                LimitMetric::Utilization => "only trainings have accelerators",
                 LimitMetric::WallTime => "time is for app workloads; use p99 or max",
                 _ => "a command has no ops: limit its time",
             };

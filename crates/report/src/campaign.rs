@@ -22,7 +22,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use maud::{Markup, html};
-use model::{Campaign, Question, Severity, Verdict};
+use model::{Campaign, Pass, Question, Severity, Verdict};
 
 use crate::contenders;
 use crate::document::terminal::Screen;
@@ -328,6 +328,7 @@ fn kind_of(row: &Row<'_>) -> TableKind {
     match row {
         _ if row.is_program() => TableKind::Programs,
         _ if row.is_timed_by_rank() => TableKind::Ranks,
+        _ if row.judged.pass == Pass::Train => TableKind::Training,
         _ => TableKind::Rates,
     }
 }
@@ -402,6 +403,7 @@ fn figure_table(
     let caption = match kind {
         TableKind::Rates => "All runs and passes, with caveats next to each figure.",
         TableKind::Ranks => "All checkpoints and loads, with caveats next to each figure.",
+        TableKind::Training => "All trainings, with caveats next to each figure.",
         TableKind::Programs => "All commands, with caveats next to each figure.",
     };
     Table {

@@ -9,6 +9,7 @@
 mod by_name;
 mod directories;
 mod mixed;
+mod samples;
 mod size;
 mod sweep;
 
@@ -22,9 +23,11 @@ use crate::transactions::{PoolRemains, PoolStream};
 use by_name::ByName;
 use directories::Directories;
 use mixed::Mixed;
+use samples::Samples;
 use sweep::{Scatter, Sweep};
 
 pub use directories::{has_find_text, listed_directories};
+pub use samples::TrainingSteps;
 pub use size::PassSize;
 pub use size::{mean_bytes, pass_size};
 
@@ -67,6 +70,7 @@ enum Family {
     Pool(Box<PoolStream>),
     Remains(PoolRemains),
     OpMix(Box<OpMixStream>),
+    Samples(Box<Samples>),
     /// An external tool does the work.
     Nothing,
 }
@@ -277,6 +281,7 @@ impl Family {
             }
             Pass::Transactions => Self::Pool(Box::new(PoolStream::new(spec, worker, seed))),
             Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),
+            Pass::Train => Self::Samples(Box::new(Samples::new(spec, worker, seed))),
             Pass::App => Self::Nothing,
             Pass::Punch | Pass::Seek => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
             _ if pass.lists() => Self::Directories(Directories::new(spec, kind, worker)),
@@ -295,6 +300,7 @@ impl Family {
             Self::Pool(pool) => pool.next(),
             Self::Remains(remains) => remains.next(),
             Self::OpMix(mix) => Some(mix.next()),
+            Self::Samples(samples) => samples.next(),
             Self::Nothing => None,
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -47,6 +47,7 @@ impl Preset {
         preset!("model-load"),
         preset!("nfsd-io"),
         preset!("op-mix"),
+        preset!("training"),
         preset!("transactions"),
     ];
 

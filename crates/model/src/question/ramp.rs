@@ -44,6 +44,7 @@ impl RampRequest {
     pub fn load_of(&self, spec: &RunSpec) -> u32 {
         match self.setting.as_str() {
             "rate" => u32::try_from(spec.load.rate_per_s).unwrap_or(u32::MAX),
+            "accelerators" => spec.training.accelerators,
             "client_hosts" => Host::count_distinct(spec.client_hosts()).max(1),
             _ => spec.clients(),
         }
@@ -60,6 +61,8 @@ impl RampRequest {
             ("rate", load) => format!("{load} op/s"),
             ("client_hosts", 1) => "1 client host".to_owned(),
             ("client_hosts", load) => format!("{load} client hosts"),
+            ("accelerators", 1) => "1 accelerator per host".to_owned(),
+            ("accelerators", load) => format!("{load} accelerators per host"),
             (_, 1) => "1 client".to_owned(),
             (_, load) => format!("{load} clients"),
         }

@@ -88,6 +88,8 @@ words! {
         Restore = "restore",
         /// Reads every file of a model.
         Load = "load",
+        /// Reads samples in random order, in batches for accelerators that compute.
+        Train = "train",
     }
 }
 
@@ -198,6 +200,7 @@ impl Pass {
             Self::Find => by_name(&[Op::Find]),
             Self::Transactions => by_name(&[Op::Create, Op::Remove, Op::ReadFile, Op::Append]),
             Self::App => by_name(&[Op::Execute]),
+            Self::Train => over_some(Opens::ToRead, &[Op::ReadFile, Op::Read]),
         }
     }
 

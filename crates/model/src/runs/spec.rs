@@ -13,6 +13,7 @@ use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
 use crate::runs::sampling::Sampling;
+use crate::runs::training::Training;
 use crate::runs::work::{Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree};
 use crate::runs::workload::Workload;
 use crate::systems::lab::{Host, LabSpec};
@@ -108,6 +109,9 @@ pub struct RunSpec {
     /// Model, scale and pauses of a checkpoint run.
     #[serde(default)]
     pub checkpoint: Checkpoint,
+    /// Accelerators, batches and samples of a training run.
+    #[serde(default)]
+    pub training: Training,
     /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
@@ -164,6 +168,7 @@ impl RunSpec {
             transactions: Transactions::default(),
             op_mix: OpMix::default(),
             checkpoint: Checkpoint::default(),
+            training: Training::default(),
             command: Command::default(),
             repetition: Repetition::default(),
             sampling: Sampling::default(),

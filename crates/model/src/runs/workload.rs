@@ -43,6 +43,8 @@ words! {
         Checkpoint = "checkpoint",
         /// The weights of a model, read as a server does when it starts.
         ModelLoad = "model_load",
+        /// Readers that feed samples to accelerators.
+        Training = "training",
     }
 }
 
@@ -163,6 +165,9 @@ const USUAL: WorkloadRow = WorkloadRow {
 /// I/O size of a checkpoint: what `torch.save` and its relatives write at a time, as a rule, and
 /// large enough for every file system to work at its best.
 const CHECKPOINT_IO_SIZE: u64 = 16 << 20;
+
+/// I/O size of training: most samples are smaller, and are read in one piece.
+const TRAINING_IO_SIZE: u64 = 4 << 20;
 
 /// Groups that apply to workloads of passes over the blocks of large files.
 const FILE_PASS_SETTINGS: &[G] =
@@ -323,6 +328,15 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         passes_allowed: &[Pass::Load],
         settings: FILE_PASS_SETTINGS,
         io_size_bytes: STREAM_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Training,
+        description: "Feeds samples in random order to accelerators that compute in between",
+        passes: &[Pass::Train],
+        settings: &[G::Engine, G::Workers, G::Files, G::FileSize, G::IoSize, G::Transfers],
+        io_size_bytes: TRAINING_IO_SIZE,
+        shares_files: true,
         ..USUAL
     },
 ];

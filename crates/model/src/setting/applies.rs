@@ -78,9 +78,10 @@ pub(super) fn has_rate(run: &RunSpec) -> bool {
     run.load.rate_per_s > 0
 }
 
-/// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards.
+/// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards. The
+/// accelerators of a training set its pace, and need whole batches.
 pub(super) fn has_single_ops(run: &RunSpec) -> bool {
-    run.workload != Workload::Listing
+    !matches!(run.workload, Workload::Listing | Workload::Training)
 }
 
 /// Our own client, rather than a mount of the kernel's.

@@ -13,6 +13,7 @@ mod lead;
 mod qualifiers;
 mod ranks;
 mod relation;
+mod training;
 mod trend;
 
 use crate::factor_effects::FactorEffects;
@@ -23,7 +24,7 @@ use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct CampaignAnswer {
-    /// Main sentences: the times of checkpoints and loads, the highest rates, the largest
+    /// Main sentences: the times of checkpoints and loads, how accelerators are used, the highest rates, the largest
     /// difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
@@ -72,8 +73,9 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    // What users of checkpoints ask for comes before rates.
+    // What users of checkpoints and accelerators ask for comes before rates.
     let mut lead = ranks::headlines(sheet);
+    lead.extend(training::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {

@@ -83,13 +83,15 @@ pub(crate) enum TableKind {
     Rates,
     /// Times of passes that are done when their slowest rank is.
     Ranks,
+    /// How accelerators of trainings are used.
+    Training,
     /// Times of commands.
     Programs,
 }
 
 impl TableKind {
     /// All kinds, in the order of their tables.
-    pub(crate) const ALL: [Self; 3] = [Self::Rates, Self::Ranks, Self::Programs];
+    pub(crate) const ALL: [Self; 4] = [Self::Rates, Self::Ranks, Self::Training, Self::Programs];
 }
 
 impl Column {

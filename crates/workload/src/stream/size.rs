@@ -5,6 +5,7 @@
 use model::{Load, Pass, RunSpec, Workload};
 
 use super::directories::listed_entries;
+use super::samples::TrainingSteps;
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
 use crate::moved_bytes::MovedBytes;
@@ -131,6 +132,12 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
         Pass::Seek => {
             let (ops, _) = sweep::share(spec, worker);
             (ops, Some(0))
+        }
+        Pass::Train => {
+            let readers = spec.training.readers.max(1);
+            let steps = TrainingSteps::new(spec);
+            let own = steps.of_reader((worker % readers).into(), readers.into());
+            (own * steps.ops_per_batch, Some(own * steps.batch * steps.sample_bytes))
         }
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         // Only the number of all entries is known without going through all of them.

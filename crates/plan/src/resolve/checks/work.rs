@@ -8,7 +8,7 @@ use model::setting::Setting;
 use model::{OpKind, Pass, RunSpec, Sharing, Workload};
 use workload::listed_directories;
 
-use super::{WrittenSettings, checkpoint};
+use super::{WrittenSettings, checkpoint, training};
 use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::limits::{self, show_size};
 use crate::syntax::text;
@@ -33,6 +33,7 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
         Workload::OpMix => check_offered(run, written),
         Workload::DataOps => check_ranges(run, written),
         Workload::Checkpoint => checkpoint::check(run, written),
+        Workload::Training => training::check(run, written),
         _ => Ok(()),
     }
 }

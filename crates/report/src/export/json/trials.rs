@@ -73,6 +73,9 @@ struct PassPart<'a> {
     /// Time of each rank from the start of the pass, if the slowest one decides the result.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     rank_times_ns: &'a [u64],
+    /// How accelerators spent their time in a training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training: Option<model::TrainingWork>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     telemetry: &'a [Telemetry],
 }
@@ -168,6 +171,7 @@ impl<'a> PassPart<'a> {
             clients: pass.clients.iter().map(ClientPart::from_client).collect(),
             hosts: pass.hosts.iter().map(HostPart::from_host).collect(),
             rank_times_ns: &pass.scope.rank_times_ns,
+            training: pass.scope.training,
             telemetry: &pass.telemetry,
         }
     }
