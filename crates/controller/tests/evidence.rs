@@ -189,6 +189,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::BelowOffered
         | CaveatCode::MixShares
         | CaveatCode::FitsMemory
+        | CaveatCode::SmallDataSet
         | CaveatCode::Clock => plant_figure(code),
         CaveatCode::Straggler
         | CaveatCode::Skew
@@ -347,6 +348,11 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
             let found =
                 caveats::about_memory(&local(), &reads(), Some(&mount), Some(&memory), None);
             data_of(code, found)
+        }
+        CaveatCode::SmallDataSet => {
+            let spec = RunSpec { workload: Workload::Training, ..local() };
+            let memory = Memory::from_host(1 << 40);
+            data_of(code, caveats::about_data_set(&spec, Pass::Train, Some(&memory)))
         }
         CaveatCode::Clock => {
             data_of(code, caveats::about_calendar(i128::from(60 * SECOND), SECOND))

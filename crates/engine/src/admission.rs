@@ -12,6 +12,7 @@ use model::{Completion, Op, OpError, OpKind, Outcome, Pass, RunSpec};
 use workload::journal::AckedDurability;
 use workload::{Journal, OpStream, Rewrites};
 
+use crate::accelerators::{ReadStart, Reader};
 use crate::backend::NO_LIMIT;
 use crate::intervals::IntervalCounts;
 use crate::limits::{CAP_CREDIT_NS, SCHEDULE_DRAIN_MAX};
@@ -96,6 +97,8 @@ pub struct Admission {
     journaled: Option<WorkerJournal>,
     /// The writes of each block, in a mix whose reads are verified.
     rewrites: Option<Arc<Rewrites>>,
+    /// The batches that the worker reads, in a training.
+    reader: Option<Reader>,
 }
 
 /// A worker's view of a soak's journal.
@@ -173,6 +176,7 @@ impl Admission {
             busy: if is_ordered { Some(Vec::with_capacity(queue_depth)) } else { None },
             journaled: None,
             rewrites: None,
+            reader: None,
         })
     }
 
@@ -194,6 +198,17 @@ impl Admission {
     #[must_use]
     pub fn with_rewrites(admission: Option<Self>, rewrites: Arc<Rewrites>) -> Self {
         Self { rewrites: Some(rewrites), ..admission.unwrap_or_default() }
+    }
+
+    /// Creates the conditions of a worker that reads batches for an accelerator.
+    #[must_use]
+    pub(crate) fn with_reader(admission: Option<Self>, reader: Reader) -> Self {
+        Self { reader: Some(reader), ..admission.unwrap_or_default() }
+    }
+
+    /// Returns the batches that the worker reads, in a training.
+    pub(crate) const fn reader(&self) -> Option<&Reader> {
+        self.reader.as_ref()
     }
 
     /// Returns true if the outcome of each block is recorded in a journal.
@@ -223,6 +238,13 @@ impl Admission {
         if self.byte_time > 0 && self.allowed_ns > now_ns {
             return Wait::Until(self.allowed_ns);
         }
+        if let Some(reader) = &self.reader {
+            return match reader.check_start(now_ns) {
+                ReadStart::Now => Wait::No,
+                ReadStart::At(instant_ns) => Wait::Until(instant_ns),
+                ReadStart::Later => Wait::ForOther,
+            };
+        }
         match &self.busy {
             Some(busy) if busy.contains(&self.subject_of(op)) => Wait::ForOther,
             _ => Wait::No,
@@ -238,6 +260,9 @@ impl Admission {
             let earliest_ns = now_ns.saturating_sub(CAP_CREDIT_NS);
             let takes_ns = u64::try_from(takes_ns).unwrap_or(u64::MAX);
             self.allowed_ns = self.allowed_ns.max(earliest_ns).saturating_add(takes_ns);
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.note_start();
         }
         let subject = self.subject_of(op);
         if let Some(busy) = &mut self.busy {
@@ -259,6 +284,9 @@ impl Admission {
     pub fn note_end(&mut self, completion: &Completion) {
         if self.think_time_ns > 0 {
             self.thinking.push_back(completion.done_ns.saturating_add(self.think_time_ns));
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.note_end(completion.done_ns);
         }
         let ended = self.subject_of(&completion.op);
         if let Some(busy) = &mut self.busy {

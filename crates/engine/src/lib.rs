@@ -6,6 +6,7 @@
 //! allocates, locks, formats or logs; a test counts allocations.
 #![warn(unreachable_pub)]
 
+mod accelerators;
 pub mod ack_journal;
 pub mod admission;
 pub mod backend;

@@ -17,6 +17,7 @@ use model::{
 use workload::OpStream;
 use workload::journal::AckedDurability;
 
+use crate::accelerators::{Accelerators, Reader};
 use crate::admission::{Admission, Timing, WorkerJournal};
 use crate::backend::{BackendCounts, LostTarget};
 use crate::clock::Clock;
@@ -84,6 +85,7 @@ pub fn measure(
     if is_journaled {
         intervals.resize_with(progress.len(), Arc::default);
     }
+    let accelerators = Accelerators::new(spec, pass, share);
     let (done, reports) = mpsc::channel();
     let (ready, arrivals) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -95,6 +97,7 @@ pub fn measure(
             let counts = intervals.get(index).cloned();
             let (gate, start) = mpsc::channel::<u64>();
             let shared = &shared;
+            let read_for = accelerators.clone();
             let done = done.clone();
             let ready = ready.clone();
             let work = move || {
@@ -104,6 +107,7 @@ pub fn measure(
                     let shifts = pass == Pass::Restore || spec.layout.uses_next;
                     let files_of = if shifts { next_worker(share, worker) } else { worker };
                     let opened = Ready::new(target, spec, pass, worker, files_of, seed)?;
+                    let opened = opened.with_reader(read_for, index);
                     Ok(opened.with_journal(target, spec, worker, counts))
                 });
                 // If the receiver is gone, the gate was closed, too.
@@ -164,6 +168,9 @@ pub fn measure(
         let (reports, watched) = collect_reports(&reports, progress.len(), watch, monitor, &shared);
         let reports = sort_reports(reports)?;
         let mut measured = assemble_pass(reports, spec.load.rate_per_s, pass, watched);
+        let first_start_ns = measured.span.first_start_ns;
+        measured.result.scope.training =
+            accelerators.and_then(|accelerators| accelerators.work(first_start_ns));
         if spec.load.wears_out {
             measured.ops_each = shared.wear_out_level();
         }
@@ -252,6 +259,13 @@ impl Ready {
         Ok(Self { opened, recorder, stream, admission, working_set })
     }
 
+    /// Adds the accelerators of a training, for which the worker with this index reads.
+    fn with_reader(self, accelerators: Option<Arc<Accelerators>>, index: usize) -> Self {
+        let Some(accelerators) = accelerators else { return self };
+        let reader = Reader::new(accelerators, index);
+        Self { admission: Some(Admission::with_reader(self.admission, reader)), ..self }
+    }
+
     /// Adds a soak's journal and interval counts.
     fn with_journal(
         self,
@@ -287,6 +301,9 @@ impl Ready {
         // Reading the other counters affects these, so read them last, right before the ops.
         let io_before = if kernel_counts { ThreadIo::now() } else { None };
         let is_early = clock.now_ns() < begun_ns;
+        if let Some(reader) = self.admission.as_ref().and_then(Admission::reader) {
+            reader.register_thread();
+        }
         if self.admission.is_some() || is_early {
             // Makes sleeps end on time rather than up to 50 us later. If it fails, they don't.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));

@@ -26,7 +26,9 @@ use std::sync::Arc;
 
 use model::units::Size;
 use model::work::Sharing;
-use model::{Ability, Caveat, CaveatCode, Fact, Panicked, Pass, RunSpec, Share, Target, Workload};
+use model::{
+    Ability, Caveat, CaveatCode, Fact, Opens, Panicked, Pass, RunSpec, Share, Target, Workload,
+};
 use workload::names::Sort;
 use workload::{FileSet, Journal, Name, Pattern};
 
@@ -188,7 +190,7 @@ fn sparse_layout(spec: &RunSpec) -> SparseLayout {
 /// between them.
 fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
     let anywhere = match pass {
-        Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Oltp => true,
+        Pass::Mix | Pass::Seeks | Pass::OpMix | Pass::Oltp | Pass::Train => true,
         Pass::Boot => spec.vm_boot.base_image,
         _ => false,
     };
@@ -196,6 +198,15 @@ fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
         return (0, 1);
     }
     (worker, spec.workers)
+}
+
+/// Returns how a pass opens data files before it starts. Samples that are files are opened by the ops
+/// that read them.
+const fn opens_before(spec: &RunSpec, pass: Pass) -> Opens {
+    match pass {
+        Pass::Train if spec.training.reads_whole_files() => Opens::Nothing,
+        _ => pass.opens(),
+    }
 }
 
 /// Returns true if each worker of a pass works on the files of all workers.

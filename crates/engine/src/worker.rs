@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use model::{Completion, Op, OpKind, Outcome, Work};
 use workload::OpStream;
 
+use crate::accelerators::Reader;
 use crate::admission::{Admission, Timing, Wait};
 use crate::backend::{Backend, LostTarget, NO_LIMIT};
 use crate::clock::Clock;
@@ -164,6 +165,10 @@ impl Worker<'_> {
         marks.update(self.shared, || self.done_work());
         let ending = self.drive(&mut pipe, &mut marks);
         if ending == Ending::Complete {
+            if let Some(reader) = self.reader() {
+                self.progress.idle.store(true, Relaxed);
+                reader.wait_for_end(self.clock, &self.shared.stop);
+            }
             self.shared.note_done();
             // It did everything in time, and the others still wait for it at the end of theirs.
             if self.wears_out && !pipe.noted_timeout {
@@ -247,6 +252,11 @@ impl Worker<'_> {
             *by_ns = now_ns.saturating_add(DRAIN_MAX.as_nanos() as u64);
         }
         now_ns > *by_ns
+    }
+
+    /// Returns the batches that this worker reads, in a training.
+    fn reader(&self) -> Option<&Reader> {
+        self.admission.as_ref().and_then(Admission::reader)
     }
 
     /// Returns true if failures never end the pass: a soak waits for its server to come back.
@@ -381,7 +391,12 @@ impl Worker<'_> {
     fn sleep_until(&self, until_ns: u64) {
         let tick_ns = self.clock.now_ns().saturating_add(TICK.as_nanos() as u64);
         self.progress.idle.store(true, Relaxed);
-        self.clock.sleep_until(until_ns.min(tick_ns));
+        if self.reader().is_some_and(Reader::is_waiting) {
+            // Another worker wakes this one.
+            std::thread::park_timeout(TICK);
+        } else {
+            self.clock.sleep_until(until_ns.min(tick_ns));
+        }
         self.progress.idle.store(false, Relaxed);
     }
 

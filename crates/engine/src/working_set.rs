@@ -59,7 +59,12 @@ impl WorkingSetTracker {
         let revisits = pass.is_mix()
             || matches!(
                 pass,
-                Pass::Seeks | Pass::OpMix | Pass::Transactions | Pass::Rename | Pass::Serve
+                Pass::Seeks
+                    | Pass::OpMix
+                    | Pass::Transactions
+                    | Pass::Rename
+                    | Pass::Serve
+                    | Pass::Train
             )
             || spec.layout.sharing == Sharing::Shared;
         let bits = if revisits { Some(Bits::new(spec, seed)) } else { None };

@@ -38,8 +38,8 @@ pub use results::client::{ClientRecord, ClientResult, ClientTimes};
 pub use results::held_ops::HeldOps;
 pub use results::histogram::Histogram;
 pub use results::scope::{
-    FrameDelivery, ListingCalls, ListingWork, OfferedLoad, ProgramUse, Scope, WarmedUp, WireBytes,
-    WorkerTime, WorkingSet,
+    FrameDelivery, ListingCalls, ListingWork, OfferedLoad, ProgramUse, Scope, TrainingWork,
+    WarmedUp, WireBytes, WorkerTime, WorkingSet,
 };
 pub use results::share::{HostResult, Share, Span, TimelinePoint};
 pub use results::telemetry::{BusyDevice, Metric, MetricKind, Telemetry};
@@ -61,6 +61,8 @@ pub use runs::placement::Placement;
 pub use runs::repetition::{Discard, Order, Repetition};
 pub use runs::sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use runs::spec::{Durability, RunSpec};
+pub use runs::training;
+pub use runs::training::{Shuffle, TrainedModel, Training};
 pub use runs::work;
 pub use runs::work::{
     Arrivals, Command, DataSettings, Database, Fill, Layout, Load, OpMix, Sharing, Transactions,

@@ -30,6 +30,11 @@ impl Permutation {
         }
     }
 
+    /// Returns how many numbers there are.
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Returns the number at `place`, which must be below the count.
     #[inline]
     pub const fn number_at(&self, place: u64) -> u64 {

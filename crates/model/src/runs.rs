@@ -17,5 +17,6 @@ pub(crate) mod placement;
 pub(crate) mod repetition;
 pub(crate) mod sampling;
 pub(crate) mod spec;
+pub mod training;
 pub mod work;
 pub(crate) mod workload;

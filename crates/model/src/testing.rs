@@ -10,6 +10,7 @@ use crate::faults::soak::Soak;
 use crate::runs::pass::Pass;
 use crate::runs::sampling::Sampling;
 use crate::runs::spec::{Durability, RunSpec};
+use crate::runs::training::Training;
 use crate::runs::work::{Command, DataSettings, Layout, Load, OpMix, Transactions, Tree};
 use crate::runs::workload::Workload;
 use crate::systems::lab::LabSpec;
@@ -94,6 +95,7 @@ setters! {
     rate_per_s: u64 => load.rate_per_s, "Sets how many ops a second are offered.";
     data: DataSettings => data, "Sets what is written.";
     transactions: Transactions => transactions, "Sets the pool of a transactions run.";
+    training: Training => training, "Sets accelerators, batches and samples.";
     op_mix: OpMix => op_mix, "Sets the shares of ops of an op mix.";
     command: Command => command, "Sets what is executed in an app run.";
     sampling: Sampling => sampling, "Sets how a pass is watched.";

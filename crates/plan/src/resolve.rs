@@ -139,6 +139,7 @@ fn check_requirements(
                 LimitMetric::ByteRate => {
                     "give the rate in op/s, or name the pass: `read.rate > 1GB/s`"
                 }
+                LimitMetric::Utilization => "only trainings have accelerators",
                 LimitMetric::WallTime => "time is for app workloads; use p99 or max",
                 LimitMetric::LateFrames => "only the frames of media have deadlines",
                 _ => "a command has no ops: limit its time",

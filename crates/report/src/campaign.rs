@@ -22,7 +22,7 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use maud::{Markup, html};
-use model::{Campaign, Question, Severity, Verdict};
+use model::{Campaign, Pass, Question, Severity, Verdict};
 
 use crate::comparison::loads::LoadCosts;
 use crate::contenders;
@@ -335,6 +335,7 @@ fn kind_of(row: &Row<'_>) -> TableKind {
         _ if row.judged.pass.is_of_developer() => TableKind::Tools,
         _ if row.is_timed_by_rank() => TableKind::Ranks,
         _ if row.judged.pass.moves_frames() => TableKind::Frames,
+        _ if row.judged.pass == Pass::Train => TableKind::Training,
         _ => TableKind::Rates,
     }
 }
@@ -409,6 +410,7 @@ fn figure_table(
     let caption = match kind {
         TableKind::Rates => "All runs and passes, with caveats next to each figure.",
         TableKind::Ranks => "All times of slowest ranks, with caveats next to each figure.",
+        TableKind::Training => "All trainings, with caveats next to each figure.",
         TableKind::Frames => "All streams, with caveats next to each figure.",
         TableKind::Tools => "All passes of tools, with caveats next to each figure.",
         TableKind::Programs => "All commands, with caveats next to each figure.",

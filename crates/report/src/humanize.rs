@@ -16,6 +16,11 @@ pub(crate) fn times(histogram: &Histogram) -> [String; 3] {
         .map(|ns| Nanos(ns).to_string())
 }
 
+/// Formats a share with a digit after the point: `93.1 %`.
+pub(crate) fn share(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 /// Formats a share as a percentage with a suitable number of digits: `0.4 %`, `12 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;

@@ -8,7 +8,7 @@ use campaigns::{empty, failed, made, quick, spec, sweep, wide};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CaveatCode, CheckpointModel, Durability, Fact, FrameDelivery,
-    OfferedLoad, Pass, Proto, RunSpec, Target, Workload,
+    OfferedLoad, Pass, Proto, RunSpec, Target, TrainingWork, Workload,
 };
 use report::{FactorEffects, Format, render};
 
@@ -601,4 +601,45 @@ fn compares_developers_with_local_disk() {
 fn memory_is_no_local_disk() {
     let text = render(&developers(4, "tmpfs"), Format::Markdown);
     assert!(!text.contains("instead of"), "{text}");
+}
+
+/// A training of two accelerators that wait for this many milliseconds in each second.
+fn trainings(waited_ms: u64) -> Campaign {
+    let spec = spec("dir", BackendKind::Posix, Workload::Training);
+    let mut campaign = made(vec![(spec, 30, 3)]);
+    for trial in campaign.runs.iter_mut().flat_map(|run| &mut run.trials) {
+        let late_ns = 1_000_000 * u64::from(trial.index);
+        for pass in &mut trial.passes {
+            pass.window_ns = 2_000_000_000;
+            pass.scope.training = Some(TrainingWork {
+                accelerators: 2,
+                steps: 11,
+                samples: 2_200,
+                compute_ns: 2 * (1_000 - waited_ms) * 1_000_000,
+                span_ns: 2 * (1_000_000_000 + late_ns),
+                longest_wait_ns: 40_000_000,
+                ..TrainingWork::default()
+            });
+        }
+    }
+    campaign
+}
+
+#[test]
+fn states_utilization_of_accelerators() {
+    let lead_of = |waited_ms| {
+        let text = render(&trainings(waited_ms), Format::Markdown);
+        text.lines().find(|line| line.contains("accelerators compute")).unwrap().to_owned()
+    };
+    let fed = lead_of(50);
+    assert!(fed.contains("2 accelerators compute 94.9 % of the time"), "{fed}");
+    assert!(fed.contains("enough for the required 90.0 %: 1100 samples/s, 51.0 ms lost"), "{fed}");
+    assert!(lead_of(200).contains("less than the required 90.0 %"), "{}", lead_of(200));
+    let csv = render(&trainings(50), Format::Csv);
+    let mut lines = csv.lines();
+    let names: Vec<_> = lines.next().unwrap().split(',').collect();
+    let row: Vec<_> = lines.next().unwrap().split(',').collect();
+    let value = |name| row[names.iter().position(|known| *known == name).unwrap()];
+    assert_eq!((value("accelerators"), value("samples_per_s")), ("2", "1100.000"));
+    assert_eq!(value("waited_s"), "0.051000");
 }

@@ -21,7 +21,7 @@ use crate::summary::median;
 
 pub use breaking_point::{BreakingPoint, Recovery, ServerFailure};
 pub use replay::{FinishedSearch, Purpose, SearchTrial, replay};
-pub use trial_outcome::{LoadFigure, TrialFailure, TrialOutcome};
+pub use trial_outcome::{AcceleratorUse, LoadFigure, TrialFailure, TrialOutcome};
 pub use turns::TURNS_MAX;
 
 use turns::{AlternatedLoads, Verdict, WorseMeasure};
@@ -261,16 +261,23 @@ impl Search {
         let mut rates = Vec::new();
         let mut p99s_ns = Vec::new();
         let mut shares = Vec::new();
+        let mut accelerators: Option<AcceleratorUse> = None;
         for trial in self.figures.get(&load)? {
             let Some(Some(figure)) = trial.get(pass) else { continue };
             rates.push(figure.per_s);
             p99s_ns.push(figure.p99_ns as f64);
             shares.extend(figure.offered_share);
+            // The best trial counts: a load is only bad if it was bad twice in a row.
+            accelerators = match (accelerators, figure.accelerators) {
+                (Some(best), Some(one)) if best.utilization >= one.utilization => Some(best),
+                (best, one) => one.or(best),
+            };
         }
         Some(LoadFigure {
             per_s: median(&rates)?,
             p99_ns: median(&p99s_ns)? as u64,
             offered_share: median(&shares),
+            accelerators,
         })
     }
 
@@ -452,6 +459,11 @@ impl Search {
     /// The rate comes first, because a lower rate is reason enough; then what was left undone; then
     /// response times, which rise for the other two reasons as well.
     fn find_deviation_in(&self, load: u32, pass: usize, figure: &LoadFigure) -> Option<Deviation> {
+        // Accelerators wait for slow reads only if these were not read ahead.
+        if let Some(accelerators) = figure.accelerators {
+            let starved = ServerFailure::Starved { pass, accelerators };
+            return accelerators.is_starved().then_some(Deviation::Behind(starved));
+        }
         let lighter = self.borne_below(load, pass);
         let best = lighter.iter().max_by(|one, other| one.1.per_s.total_cmp(&other.1.per_s));
         if let Some((reference, best)) = best
@@ -505,7 +517,7 @@ impl Search {
         let mut best = 0.0_f64;
         for (load, _) in self.figures.range(..=self.heaviest_good()?) {
             if let Some(figure) = self.figure(*load, pass) {
-                if figure.offered_share.is_some() {
+                if figure.offered_share.is_some() || figure.accelerators.is_some() {
                     return None;
                 }
                 rates.push((*load, figure.per_s));

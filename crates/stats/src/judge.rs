@@ -21,6 +21,7 @@ use crate::outlier;
 use crate::ranks::RanksCompared;
 use crate::rate::Rate;
 use crate::summary::{Summary, median, summary};
+use crate::training::{TrainingJudged, samples_per_s, utilization};
 
 mod bursts;
 mod caveats;
@@ -101,6 +102,8 @@ pub struct Judged {
     pub commits_per_s: Option<Summary>,
     /// Comparison of the ranks, if the pass is done when the slowest of them is.
     pub ranks: Option<RanksCompared>,
+    /// How accelerators were used, in a training.
+    pub training: Option<TrainingJudged>,
     /// Caveats, worst first, with each code only once.
     pub caveats: Vec<JudgedCaveat>,
     /// Why the settings allow no trial at all.
@@ -300,6 +303,12 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
             .summarize(append_rate)
             .map(|appends| appends.scaled(run.spec.database.group_commit.into())),
         ranks: RanksCompared::from_passes(run, &used, sorted.summarize(slowest_rank_seconds)),
+        training: TrainingJudged::from_passes(
+            &run.spec,
+            &used,
+            sorted.summarize(utilization),
+            sorted.summarize(samples_per_s),
+        ),
         caveats: Vec::new(),
         impossible: run.spec.impossible().map(|why| why.to_string()),
         failures: sorted.failures.clone(),

@@ -37,6 +37,7 @@ pub mod size_sweep;
 pub mod soak;
 mod steady;
 mod summary;
+mod training;
 mod trend;
 
 pub use compare::{BootstrapDraws, Comparison, ExcludedOutcomes, Outcome, TRIALS_MAX, compare};
@@ -58,4 +59,5 @@ pub use rate::Rate;
 pub use ratio::{PartSum, SumRatio, ratio_of_sums};
 pub use size_sweep::{RateDrop, SizePoint, SizeSweep, size_sweep};
 pub use summary::{Summary, median, summary};
+pub use training::TrainingJudged;
 pub use trend::{Trend, trend};

@@ -36,4 +36,6 @@ pub use pattern::Pattern;
 pub use places::Places;
 pub use rewrites::Rewrites;
 pub use stream::PassSize;
-pub use stream::{OpStream, has_find_text, listed_directories, mean_bytes, pass_size};
+pub use stream::{
+    OpStream, TrainingSteps, has_find_text, listed_directories, mean_bytes, pass_size,
+};

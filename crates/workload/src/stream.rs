@@ -10,6 +10,7 @@ mod by_name;
 mod developer;
 mod directories;
 mod mixed;
+mod samples;
 mod size;
 mod sweep;
 
@@ -25,9 +26,11 @@ use by_name::ByName;
 use developer::Developer;
 use directories::Directories;
 use mixed::Mixed;
+use samples::Samples;
 use sweep::{Scatter, Sweep};
 
 pub use directories::{has_find_text, listed_directories};
+pub use samples::TrainingSteps;
 pub use size::PassSize;
 pub use size::{mean_bytes, pass_size};
 
@@ -76,6 +79,7 @@ enum Family {
     Remains(PoolRemains),
     Cache(Box<CacheStream>),
     OpMix(Box<OpMixStream>),
+    Samples(Box<Samples>),
     /// An external tool does the work.
     Nothing,
 }
@@ -312,6 +316,7 @@ impl Family {
             Pass::Transactions => Self::Pool(Box::new(PoolStream::new(spec, worker, seed))),
             Pass::Serve => Self::Cache(Box::new(CacheStream::new(spec, worker, seed))),
             Pass::OpMix => Self::OpMix(Box::new(OpMixStream::new(spec, worker, seed))),
+            Pass::Train => Self::Samples(Box::new(Samples::new(spec, worker, seed))),
             Pass::App => Self::Nothing,
             Pass::Punch | Pass::Seek => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
             _ if pass.is_of_developer() => {
@@ -335,6 +340,7 @@ impl Family {
             Self::Remains(remains) => remains.next(),
             Self::Cache(cache) => cache.next(),
             Self::OpMix(mix) => Some(mix.next()),
+            Self::Samples(samples) => samples.next(),
             Self::Nothing => None,
         }
     }

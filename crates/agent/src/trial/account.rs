@@ -187,6 +187,7 @@ impl Trial<'_> {
         let usable = lab::facts::memory::usable();
         caveats.extend(caveats::about_data(spec, result, mount));
         caveats.extend(caveats::about_memory(spec, result, mount, usable.as_ref(), seen.sources));
+        caveats.extend(caveats::about_data_set(spec, result.pass, usable.as_ref()));
         caveats.extend(self.caveat_of_loops(spec, result, usable.as_ref()));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);

@@ -25,4 +25,5 @@ mod page;
 mod panics;
 mod segments;
 mod timeline;
+mod training;
 mod transport;

@@ -2,12 +2,12 @@
 //!
 //! The plan is resolved again for each load, so that defaults and checks take it into account. A
 //! ramp raises the number of streams of media, that of client hosts if the target has any, and
-//! otherwise the number of emulated clients or the offered load.
+//! otherwise the number of emulated clients, the offered load, or the accelerators of a training.
 
 use model::Workload::Media;
 use model::question::RampRequest;
 use model::setting::Setting;
-use model::{Ability, Host, RunSpec};
+use model::{Ability, Host, RunSpec, Workload};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings};
 use stats::breaking::RATE_ACCURACY_PERMILLE;
 use stats::{LoadRange, LoadSearch};
@@ -18,13 +18,17 @@ use crate::ControllerError;
 const MAX: u32 = 1_000;
 const MAX_RATE: u32 = 1_000_000;
 
+/// Default maximum of the accelerators of each client host.
+const MAX_ACCELERATORS: u32 = 64;
+
 /// Default minimum of the offered load, in ops per second.
 const FIRST_RATE: u32 = 100;
 
 /// The parts of a ramp's request that are not in its plan.
 pub struct RaiseRequest {
-    /// The setting to raise: clients, client hosts, workers or the rate. `None` chooses workers for
-    /// media, client hosts if the targets have some, otherwise clients.
+    /// The setting to raise: clients, client hosts, workers, accelerators or the rate. `None` chooses
+    /// workers for media and accelerators if all runs train; otherwise client hosts if the targets
+    /// have some, or clients.
     pub setting: Option<Setting>,
     pub first: Option<u32>,
     pub max: Option<u32>,
@@ -137,10 +141,12 @@ fn find_raised(
     let mut emulated = true;
     let mut offered = true;
     let mut workers = 1;
+    let mut trains = true;
     for run in &plan.runs {
         with_hosts += usize::from(!run.placement.hosts.is_empty());
         emulated &= run.backend.has_ability(Ability::SpeakNfs);
         offered &= Setting::Rate.has_workload(run.workload);
+        trains &= run.workload == Workload::Training;
         workers = workers.max(run.all_workers());
     }
     let all_have_hosts = with_hosts == plan.runs.len();
@@ -149,6 +155,13 @@ fn find_raised(
     match request.setting {
         None if are_streams => Ok((Setting::Workers, 1, most)),
         Some(Setting::Workers) => Ok((Setting::Workers, 1, most)),
+        None | Some(Setting::Accelerators) if trains => {
+            Ok((Setting::Accelerators, 1, request.max.unwrap_or(MAX_ACCELERATORS)))
+        }
+        Some(Setting::Accelerators) => {
+            let what = "--raise accelerators: not every run of this plan trains";
+            Err(ControllerError::Request(format!("{what} (hint: use --workload training)")))
+        }
         None | Some(Setting::ClientHosts) if all_have_hosts => {
             // The target with the fewest hosts limits all of them.
             let mut fewest = most;

@@ -11,7 +11,8 @@ use model::soak::Recovery;
 use model::{
     Caveat, ClientTimes, CrossCheck, DataCheck, Fact, FrameDelivery, Host, HostResult,
     IntervalSample, IntervalTimes, KindResult, ListingWork, OfferedLoad, PassResult, ProcessorWait,
-    RunSpec, Scope, Span, Stalls, TimelinePoint, WarmedUp, WireBytes, Work, WorkerTime, WorkingSet,
+    RunSpec, Scope, Span, Stalls, TimelinePoint, TrainingWork, WarmedUp, WireBytes, Work,
+    WorkerTime, WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
@@ -244,7 +245,7 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
     let Some((first, others)) = parts.split_first() else { return all };
     let first = &first.end.result.scope;
     // If workers choose from all files, the working sets of different hosts overlap.
-    if !pass.is_timed() && pass != Pass::Seeks {
+    if !pass.is_timed() && !matches!(pass, Pass::Seeks | Pass::Train) {
         all.working_set = first.working_set;
     }
     all.offered = first.offered;
@@ -255,6 +256,7 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
     all.frames = first.frames;
     all.worst_p95.clone_from(&first.worst_p95);
     all.processor_wait = first.processor_wait;
+    all.training = first.training;
     all.slots = first.slots;
     all.wire = first.wire;
     all.interference.clone_from(&first.interference);
@@ -270,6 +272,7 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
         add_known(&mut all.kept, more.kept.as_ref(), DataCheck::add);
         add_known(&mut all.listing, more.listing.as_ref(), ListingWork::add);
         add_known(&mut all.frames, more.frames, FrameDelivery::add);
+        add_known(&mut all.training, more.training.as_ref(), TrainingWork::add);
         add_known(&mut all.processor_wait, more.processor_wait, ProcessorWait::add);
         add_known(&mut all.wire, more.wire, WireBytes::add);
         WorkerTime::merge_slowest(&mut all.worst_p95, &more.worst_p95);

@@ -13,6 +13,8 @@ Examples:
                                                     emulated clients: 1, 2, 4 ... 5000
   dfsbench ramp 'nfs://server/export' --workload mixed --raise rate --from 1000 --max 1000000
                                                     raise the offered load instead
+  dfsbench ramp DIR --workload training --trained-model retinanet
+                                                    accelerators that are fed fast enough
   dfsbench ramp fleet.toml --recovery 2m            client hosts; two minutes to recover
   dfsbench ramp /mnt/nfs --workload media --max 64  streams of frames: as many as are never late
   dfsbench ramp nfs.dfst nfs://server/export        find the highest multiple of a captured load;
@@ -31,7 +33,8 @@ Exit codes: 0 the limit is known, 2 usage or plan, 3 a server or host can't be u
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct RampArgs {
-    /// What to raise [default: streams of media, client hosts if the target has any, else clients]
+    /// What to raise [default: streams of media; accelerators of a training; client hosts if the
+    /// target has any; else clients]
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Ramp")]
     pub raise: Option<Raise>,
     /// Lightest load [default: 1 client or client host, 100 op/s]
@@ -67,4 +70,6 @@ pub(crate) enum Raise {
     Workers,
     /// The offered load, in ops per second
     Rate,
+    /// Accelerators of each host that a training feeds, up to the last with the required AU
+    Accelerators,
 }

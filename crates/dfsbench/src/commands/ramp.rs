@@ -59,6 +59,7 @@ pub(crate) fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
             Raise::ClientHosts => Setting::ClientHosts,
             Raise::Workers => Setting::Workers,
             Raise::Rate => Setting::Rate,
+            Raise::Accelerators => Setting::Accelerators,
         }),
         first: args.from,
         max: args.max.or((is_quick && !is_rate).then_some(MAX_QUICK)),

@@ -111,13 +111,14 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Rejects `--scale` for a bare target: only a plan has sizes to scale. A checkpoint without a plan
-/// has the size of its model.
+/// Rejects `--scale` for a bare target: only a plan has sizes to scale. A checkpoint or a
+/// training without a plan has the size of its model.
 fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
     match target {
         Some(text)
             if given.scale.is_some()
                 && given.workload != [Workload::Checkpoint.name()]
+                && given.workload != [Workload::Training.name()]
                 && !is_plan_file(text)
                 && Preset::find_by_name(text).is_none() =>
         {

@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 31] = [
+    pub(crate) const ALL: [Self; 32] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -57,6 +57,7 @@ impl Preset {
         preset!("nfsd-io"),
         preset!("op-mix"),
         preset!("read-write-steps"),
+        preset!("training"),
         preset!("transactions"),
         preset!("vm-boot"),
         preset!("vm-images"),

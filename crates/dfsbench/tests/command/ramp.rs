@@ -70,6 +70,23 @@ fn adds_streams_until_frames_are_late() {
 }
 
 #[test]
+fn finds_accelerators_that_are_fed() {
+    let cli = Cli::new();
+    // An accelerator takes 50 kB every 50 ms, so the server feeds 2.5 of them: three compute 83 %
+    // of the time, four 62.5 %.
+    let served = ServedProcess::start(&cli, &["--fault", "bandwidth 2.5MB/s"]);
+    let data = ["--samples-per-file", "1", "--file-size", "50kB", "--files", "32", "--batch", "1"];
+    let pace = ["--compute-time", "50ms", "--readers", "2", "--required-au", "70", "--quiet"];
+    let train = ["ramp", &served.url, "--workload", "training", "--max", "4"];
+    let end = cli.run(&[&train[..], &data, &pace].concat());
+    assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+    let (search, sentence) = found(&cli);
+    assert_eq!((&search["gave_in_at"], &search["borne"]), (&4.into(), &3.into()), "{search}");
+    assert_eq!(search["way"], "accelerators-wait");
+    assert!(sentence.contains("too slow for 4 accelerators per host"), "{sentence}");
+}
+
+#[test]
 fn raises_load_until_server_lags() {
     let cli = Cli::new();
     // One call of 4 ms at a time: 250 op/s.

@@ -237,6 +237,83 @@ fn the_plan_of_io500_runs() {
     assert_eq!(shortened("io500-shape", &tiny), 13);
 }
 
+#[test]
+fn the_plan_of_trainings_runs() {
+    let tiny = ["--file-size", "4KiB", "--samples-per-file", "1", "--files", "8", "--batch", "2"];
+    let quick = ["--compute-time", "1ms", "--readers", "1"];
+    assert_eq!(shortened("training", &[&tiny[..], &quick].concat()), 3);
+}
+
+/// Runs a small training and returns its figure and its passes, of which every count agrees.
+fn trained(cli: &Cli, target: &str, flags: &[&str]) -> (Value, Vec<Value>) {
+    let work = ["run", target, "--workload", "training", "--verify", "true"];
+    let common = ["--quiet", "--format", "json"];
+    let end = cli.run(&[&work[..], &common, flags].concat());
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    let figure = json["figures"][0].clone();
+    assert_ne!(figure["verdict"], "invalid", "{figure}");
+    let mut passes = Vec::new();
+    for trial in json["runs"][0]["trials"].as_array().unwrap() {
+        passes.extend(trial["passes"].as_array().unwrap().iter().cloned());
+    }
+    for check in passes.iter().flat_map(|pass| pass["cross_checks"].as_array().unwrap()) {
+        assert_eq!(check["expected"], check["found"], "{check}");
+    }
+    (figure, passes)
+}
+
+#[test]
+fn trains_on_every_sample() {
+    let cli = Cli::new();
+    let common = ["--trials", "1", "--compute-time", "1ms", "--accelerators", "2", "--readers"];
+    let data = ["2", "--batch", "3", "--epochs", "2", "--files", "8", "--file-size"];
+    for target in ["target", "embedded"] {
+        // 8 files are one step of 2 accelerators with 3 samples, in each of 2 epochs.
+        let whole = [&common[..], &data, &["5000B", "--samples-per-file", "1"]].concat();
+        let (figure, passes) = trained(&cli, target, &whole);
+        assert_eq!((&passes[0]["ops"], &passes[0]["bytes"]), (&12.into(), &60_000.into()));
+        let training = &figure["training"];
+        assert_eq!((&training["accelerators"], &training["steps"]), (&2.into(), &2.into()));
+        let utilization = training["utilization"]["median"].as_f64().unwrap();
+        assert!(utilization > 0.0 && utilization <= 1.0, "{utilization}");
+        // 32 samples are 5 steps in each epoch; three of the same file are read at once.
+        let parts = [&common[..], &data, &["6000B", "--samples-per-file", "4"]].concat();
+        for shuffle in ["samples", "files"] {
+            let flags = [&parts[..], &["--shuffle", shuffle]].concat();
+            let (figure, passes) = trained(&cli, target, &flags);
+            assert_eq!((&passes[0]["ops"], &passes[0]["bytes"]), (&60.into(), &90_000.into()));
+            assert_eq!(figure["training"]["steps"], 10);
+        }
+    }
+}
+
+#[test]
+fn utilization_matches_planted_service_time() {
+    let cli = Cli::new();
+    // One reader needs 240 ms for a sample, and may begin it when the one before it is taken. The
+    // accelerator computes 120 ms meanwhile, so it waits for half of the time.
+    let plan = "name = \"slow\"\ntrials = 3\n[server.faults]\nservice_time = \"240ms on READ\"\n\
+                [[target]]\nname = \"nfs\"\nembedded = true\n[[workload]]\nkind = \"training\"\n\
+                readers = 1\nprefetch = 1\nbatch = 1\nsamples_per_file = 1\nfiles = 5\n\
+                file_size = \"4KiB\"\ncompute_time = \"120ms\"\n";
+    std::fs::write(cli.folder().join("slow.toml"), plan).unwrap();
+    let (figure, passes) = trained(&cli, "slow.toml", &[]);
+    // A sleep is never short, but may be long on a busy machine.
+    let best = best_utilization(&passes);
+    assert!((0.495..=0.5).contains(&best), "{best}");
+    assert!(passes.iter().all(|pass| pass["training"]["late_steps"] == 4), "{passes:?}");
+    assert_eq!(figure["training"]["is_fed"], false);
+    // With two readers, a sample is complete every 120 ms.
+    let (_, passes) = trained(&cli, "slow.toml", &["--readers", "2"]);
+    assert!(best_utilization(&passes) > 0.9, "{passes:?}");
+}
+
+/// Returns the share of the time that accelerators computed, in the best trial.
+fn best_utilization(passes: &[Value]) -> f64 {
+    let of = |pass: &Value, name: &str| pass["training"][name].as_u64().unwrap() as f64;
+    passes.iter().map(|pass| of(pass, "compute_ns") / of(pass, "span_ns")).fold(0.0, f64::max)
+}
+
 /// Runs a small checkpoint, checks that every byte of the model is saved and restored, and returns
 /// the results of both passes.
 fn checkpointed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {

@@ -251,6 +251,9 @@ codes! {
     FitsMemory, "fits-memory", Note,
         "The files fit in this host's memory, and no counter shows that storage delivered them.",
         "Use files larger than memory, or remount between passes.";
+    SmallDataSet, "small-data-set", Note,
+        "The data set of a training is smaller than five times the memory of its hosts.",
+        "Use a larger model_scale: caches may keep what is read again in the next epoch.";
     Emulated, "emulated", Degraded,
         "A host's CPUs are emulated in software: speeds are not representative.",
         "Use it to test what works; measure on real or virtual CPUs.";

@@ -45,6 +45,8 @@ pub enum LimitMetric {
     ResponseTime(f64),
     /// The wall time of a command, or the time of the slowest rank.
     WallTime,
+    /// The share of the time that accelerators compute, between 0 and 1.
+    Utilization,
     /// Number of failed ops and of trials without a result.
     Errors,
     /// Number of frames that were not complete by their deadline.
@@ -73,8 +75,9 @@ pub struct LimitError {
 }
 
 const EXAMPLES: &str = "such as `read.p99 < 20ms`, `write.rate >= 2GB/s` or `errors == 0`";
-const METRICS: &str = "rate, time, p50, p99, p99.9, max, errors or late";
+const METRICS: &str = "rate, time, p50, p99, p99.9, max, au, errors or late";
 const RATE_HINT: &str = "such as `500MB/s`, `2GB/s`, `300op/s` or `20kop/s`";
+const SHARE_HINT: &str = "such as `90%` or `0.9`";
 const TIME_HINT: &str = "such as `250us`, `20ms` or `1.5s`";
 
 impl LimitRelation {
@@ -109,6 +112,7 @@ impl LimitMetric {
     pub fn applies_to(self, pass: Pass) -> bool {
         match self {
             Self::WallTime => pass == Pass::App || pass.is_timed_by_rank(),
+            Self::Utilization => pass == Pass::Train,
             Self::ByteRate => pass.opens() != Opens::Nothing || pass.is_byte_rate(),
             Self::OpRate | Self::ResponseTime(_) => pass != Pass::App,
             Self::Errors => true,
@@ -155,6 +159,7 @@ impl Limit {
                 None => (LimitMetric::ByteRate, None),
             },
             "time" => (LimitMetric::WallTime, parse_time(value)),
+            "au" => (LimitMetric::Utilization, parse_share(value)),
             quantile => (
                 LimitMetric::ResponseTime(parse_quantile(quantile).unwrap_or(1.0)),
                 parse_time(value),
@@ -168,6 +173,9 @@ impl Limit {
                 LimitMetric::ByteRate | LimitMetric::OpRate => {
                     error(format!("`{text}` needs a rate with its unit"), RATE_HINT)
                 }
+                LimitMetric::Utilization => {
+                    error(format!("`{text}` needs a share of at most 1"), SHARE_HINT)
+                }
                 _ => error(format!("`{text}` needs a time with its unit"), TIME_HINT),
             });
         };
@@ -180,7 +188,7 @@ impl Limit {
 }
 
 fn is_metric(name: &str) -> bool {
-    matches!(name, "errors" | "late" | "rate" | "time") || parse_quantile(name).is_some()
+    matches!(name, "errors" | "late" | "rate" | "time" | "au") || parse_quantile(name).is_some()
 }
 
 /// Parses `p99`, `p99.9` or `max` into a share.
@@ -200,6 +208,15 @@ fn parse_quantile(name: &str) -> Option<f64> {
 fn parse_time(text: &str) -> Option<f64> {
     let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
     if has_unit { parse_time_ns(text).ok().map(|ns| ns as f64) } else { None }
+}
+
+/// Parses `90%` or `0.9`.
+fn parse_share(text: &str) -> Option<f64> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim_end().parse::<f64>().ok()? / 100.0,
+        None => text.parse().ok()?,
+    };
+    (0.0..=1.0).contains(&share).then_some(share)
 }
 
 fn parse_count(text: &str) -> Option<f64> {
@@ -249,6 +266,8 @@ mod tests {
             ("create.rate >= 20kop/s", "create", LimitMetric::OpRate, LimitRelation::AtLeast, 20e3),
             ("stat.rate >= 300 ops/s", "stat", LimitMetric::OpRate, LimitRelation::AtLeast, 300.0),
             ("app.time < 2m", "app", LimitMetric::WallTime, LimitRelation::Less, 120e9),
+            ("train.au >= 90%", "train", LimitMetric::Utilization, LimitRelation::AtLeast, 0.9),
+            ("au > 0.85", "", LimitMetric::Utilization, LimitRelation::Greater, 0.85),
             ("errors == 0", "", LimitMetric::Errors, LimitRelation::Equal, 0.0),
             ("play.late == 0", "play", LimitMetric::LateFrames, LimitRelation::Equal, 0.0),
         ] {
@@ -280,6 +299,7 @@ mod tests {
             "read.rate > 500",
             "read.rate > 500MB",
             "read.rate > 20ms",
+            "au >= 90",
             "errors == none",
             "errors == -1",
             "read.p99 == 20ms",

@@ -45,6 +45,7 @@ impl RampRequest {
         match self.setting.as_str() {
             "rate" => u32::try_from(spec.load.rate_per_s).unwrap_or(u32::MAX),
             "workers" | "streams" | "streams_per_host" => spec.workers,
+            "accelerators" => spec.training.accelerators,
             "client_hosts" => Host::count_distinct(spec.client_hosts()).max(1),
             _ => spec.clients(),
         }
@@ -67,6 +68,8 @@ impl RampRequest {
             ("streams_per_host", load) => format!("{load} streams on each client host"),
             ("client_hosts", 1) => "1 client host".to_owned(),
             ("client_hosts", load) => format!("{load} client hosts"),
+            ("accelerators", 1) => "1 accelerator per host".to_owned(),
+            ("accelerators", load) => format!("{load} accelerators per host"),
             (_, 1) => "1 client".to_owned(),
             (_, load) => format!("{load} clients"),
         }

@@ -42,6 +42,8 @@ pub struct Scope {
     /// Time of each rank from the start of the pass until its last op was done, in nanoseconds and
     /// in the order of ranks; empty unless the pass is [`crate::Pass::is_timed_by_rank`].
     pub rank_times_ns: Vec<u64>,
+    /// What the accelerators of a training did.
+    pub training: Option<TrainingWork>,
     /// Maximum number of ops in flight over all workers; 0 if unknown.
     pub slots: u32,
     /// Bytes of all NFS calls and replies during the pass; `None` if they are not counted.
@@ -125,6 +127,56 @@ pub struct WorkingSet {
     pub bytes: u64,
     /// The granularity of distinct bytes, in bytes; 0 if every byte was touched at most once.
     pub unit_bytes: u64,
+}
+
+/// How accelerators spent their time in a training.
+///
+/// The first step is in none of the times, since it waits for the first batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TrainingWork {
+    pub accelerators: u32,
+    /// Steps of each accelerator, including the first.
+    pub steps: u64,
+    /// Samples processed by all accelerators, including those of the first step.
+    pub samples: u64,
+    /// Time that accelerators computed, summed over all of them.
+    pub compute_ns: u64,
+    /// Time from the end of the first step to the end of the last one, summed over accelerators.
+    pub span_ns: u64,
+    /// Longest time from the start until a first batch was complete.
+    pub first_batch_ns: u64,
+    /// Longest time that a step waited for its batch.
+    pub longest_wait_ns: u64,
+    /// Steps after the first that waited for their batch, on the host with the most.
+    pub late_steps: u64,
+}
+
+impl TrainingWork {
+    /// Returns the accelerator utilization, between 0 and 1.
+    ///
+    /// **Source:** MLPerf Storage, rules: compute time divided by total time, without the first
+    /// step.
+    pub fn utilization(&self) -> Option<f64> {
+        (self.span_ns > 0).then(|| self.compute_ns as f64 / self.span_ns as f64)
+    }
+
+    /// Returns the time lost to waiting for batches, summed over accelerators.
+    pub const fn waited_ns(&self) -> u64 {
+        self.span_ns.saturating_sub(self.compute_ns)
+    }
+
+    /// Adds the accelerators of another host.
+    pub fn add(&mut self, other: &Self) {
+        self.accelerators += other.accelerators;
+        self.steps = self.steps.max(other.steps);
+        self.samples += other.samples;
+        self.compute_ns = self.compute_ns.saturating_add(other.compute_ns);
+        self.span_ns = self.span_ns.saturating_add(other.span_ns);
+        self.first_batch_ns = self.first_batch_ns.max(other.first_batch_ns);
+        self.longest_wait_ns = self.longest_wait_ns.max(other.longest_wait_ns);
+        self.late_steps = self.late_steps.max(other.late_steps);
+    }
 }
 
 /// What a pass over whole directories listed, and what that took.

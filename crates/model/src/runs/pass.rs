@@ -141,6 +141,8 @@ words! {
         MdtestHardDelete = "mdtest_hard_delete",
         /// Random reads of 4 KiB from the file of another worker.
         IorRnd4kEasyRead = "ior_rnd4k_easy_read",
+        /// Reads samples in random order, in batches for accelerators that compute.
+        Train = "train",
     }
 }
 
@@ -286,6 +288,7 @@ impl Pass {
             Self::MdtestEasyDelete | Self::MdtestHardDelete => Self::Remove,
             Self::Io500Find => Self::Find,
             other => other,
+            Self::Train => over_some(Opens::ToRead, &[Op::ReadFile, Op::Read]),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
 use crate::runs::sampling::Sampling;
+use crate::runs::training::Training;
 use crate::runs::work::{
     Command, DataSettings, Database, Layout, Load, OpMix, Sharing, Transactions, Tree, VmBoot,
 };
@@ -129,6 +130,9 @@ pub struct RunSpec {
     /// Numbers of small files that the phases of io500 have created; `None` before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io500_files: Option<Io500Files>,
+    /// Accelerators, batches and samples of a training run.
+    #[serde(default)]
+    pub training: Training,
     /// Command of an app run or an adapter.
     #[serde(default)]
     pub command: Command,
@@ -193,6 +197,7 @@ impl RunSpec {
             database: Database::default(),
             vm_boot: VmBoot::default(),
             io500_files: None,
+            training: Training::default(),
             command: Command::default(),
             repetition: Repetition::default(),
             sampling: Sampling::default(),

@@ -55,6 +55,8 @@ words! {
         Developer = "developer",
         /// The phases of IO500, on files that each phase leaves to the next.
         Io500 = "io500",
+        /// Readers that feed samples to accelerators.
+        Training = "training",
     }
 }
 
@@ -230,6 +232,9 @@ const MIX_SETTINGS: &[G] =
 ///
 /// **Source:** IO500, src/phase_ior_easy.c: transferSize 2m.
 const IO500_EASY_IO_SIZE: u64 = 2 << 20;
+
+/// I/O size of training: most samples are smaller, and are read in one piece.
+const TRAINING_IO_SIZE: u64 = 4 << 20;
 
 /// Groups that apply to workloads of passes over the blocks of large files.
 const FILE_PASS_SETTINGS: &[G] =
@@ -442,6 +447,15 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
         passes: IO500_PASSES,
         settings: &[G::Engine, G::Workers, G::FileSize, G::Data, G::Transfers],
         io_size_bytes: IO500_EASY_IO_SIZE,
+        ..USUAL
+    },
+    WorkloadRow {
+        workload: Workload::Training,
+        description: "Feeds samples in random order to accelerators that compute in between",
+        passes: &[Pass::Train],
+        settings: &[G::Engine, G::Workers, G::Files, G::FileSize, G::IoSize, G::Transfers],
+        io_size_bytes: TRAINING_IO_SIZE,
+        shares_files: true,
         ..USUAL
     },
 ];

@@ -85,9 +85,13 @@ pub(super) fn has_chosen_rate(run: &RunSpec) -> bool {
 
 /// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards.
 /// The result of a developer's pass is the time of all its ops, as fast as they are answered.
-/// The phases of io500 end by a common amount of work, too.
+/// The phases of io500 end by a common amount of work, too. The accelerators of a training set its
+/// pace, and need whole batches.
 pub(super) fn has_single_ops(run: &RunSpec) -> bool {
-    !matches!(run.workload, Workload::Listing | Workload::Developer | Workload::Io500)
+    !matches!(
+        run.workload,
+        Workload::Listing | Workload::Developer | Workload::Io500 | Workload::Training
+    )
 }
 
 /// Our own client, rather than a mount of the kernel's.

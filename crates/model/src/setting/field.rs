@@ -11,7 +11,9 @@ use crate::runs::checkpoint::CheckpointModel;
 use crate::runs::file_sizes::SizeDistribution;
 use crate::runs::pass::Pass;
 use crate::runs::spec::{Durability, RunSpec};
+use crate::runs::training::{Shuffle, TrainedModel};
 use crate::runs::work::{Arrivals, Fill, Sharing};
+use crate::runs::workload::Workload;
 use crate::systems::lab::{
     DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, MountSec, NfsdIo, Raid, ServerKind,
     ServerThreads, TunnelForwards,
@@ -45,6 +47,18 @@ macro_rules! lab {
 }
 
 pub(super) use {lab, nfs, run};
+
+/// The share of a model: of a checkpoint's bytes and ranks, or of the files of a data set.
+pub(super) const MODEL_SCALE: FieldAccess = FieldAccess::Run(
+    |run| match run.workload {
+        Workload::Training => &run.training.scale_millionths,
+        _ => &run.checkpoint.scale_millionths,
+    },
+    |run| match run.workload {
+        Workload::Training => &mut run.training.scale_millionths,
+        _ => &mut run.checkpoint.scale_millionths,
+    },
+);
 
 /// A field that stores the value of a setting.
 pub(super) trait Field {
@@ -282,5 +296,6 @@ macro_rules! words {
 
 words! {
     Arrivals CheckpointModel DataPath Durability FileSystem Fill Fresh Invalidation MountSec
-    NfsVersion Proto Raid ServerKind Sharing Stable TunnelForwards UdpWindow XprtSec
+    NfsVersion Proto Raid ServerKind Sharing Shuffle Stable TrainedModel TunnelForwards UdpWindow
+    XprtSec
 }

@@ -11,11 +11,12 @@
 
 use super::Family;
 use super::applies::*;
-use super::field::{FieldAccess, lab, nfs, run};
+use super::field::{FieldAccess, MODEL_SCALE, lab, nfs, run};
 use super::row::FixedDefault::{Flag, Number, Text, Word};
 use super::row::*;
 use crate::runs::checkpoint::CheckpointModel;
 use crate::runs::spec::Durability;
+use crate::runs::training::{Shuffle, TrainedModel};
 use crate::runs::work::{Arrivals, Fill, Sharing};
 use crate::runs::workload::Workload as W;
 use crate::systems::lab::{
@@ -238,11 +239,59 @@ settings! {
     /// 5.29 TB in 512. 1t: 18 TB in 1024. Only for checkpoint.
     Model => word("model", run!(checkpoint.model), CheckpointModel::NAMES)
         .only(&[W::Checkpoint]).always_shown();
+    /// Model that is trained, which sets the shape of its data set and the times of an accelerator
+    /// as MLPerf Storage has them. unet3d: files of 146.6 MB. resnet50: 1251 samples of 115 kB in
+    /// each file. cosmoflow: files of 2.8 MB. retinanet: files of 323 kB. flux: 288 samples of
+    /// 2.2 MB in each file. dlrm: 4.7 million samples of 761 B in each file. Only for training.
+    TrainedModel => word("trained_model", run!(training.model), TrainedModel::NAMES)
+        .default(Word("resnet50")).only(&[W::Training]).always_shown();
     /// Share of the model's bytes and ranks, such as 0.01 or 1%. Where that leaves fewer than 8
-    /// ranks, 8 share the bytes; `workers` sets another number. Only for checkpoint.
-    ModelScale => fraction("model_scale", run!(checkpoint.scale_millionths))
+    /// ranks, 8 share the bytes; `workers` sets another number. In a training, share of the model's
+    /// files, but at least enough for five steps. Only for checkpoint and training.
+    ModelScale => fraction("model_scale", MODEL_SCALE)
         .range(1, 1_000_000, "1 is the whole model")
-        .default_rule("that of `--scale`, else 0.01").only(&[W::Checkpoint]).always_shown();
+        .default_rule("that of `--scale`, else 0.01").only(&[W::Checkpoint, W::Training])
+        .always_shown();
+    /// Accelerators of each client host. Each only exists as a time that passes while it computes.
+    /// Those of a host start each step together. Only for training.
+    Accelerators => count("accelerators", run!(training.accelerators)).unit("accelerators")
+        .range(1, 512, "each has readers of its own, which are threads").default(Number(1))
+        .only(&[W::Training]).always_shown();
+    /// Threads that read for one accelerator, each of them whole batches. Only for training.
+    Readers => count("readers", run!(training.readers)).unit("threads")
+        .range(1, 256, "each reader is a thread").default_rule("4 or 8, as its model has")
+        .only(&[W::Training]).always_shown();
+    /// Samples that an accelerator processes in one step. Only for training.
+    Batch => count("batch", run!(training.batch)).unit("samples")
+        .range(1, 1_000_000, "a batch must be read before a step can start")
+        .default_rule("that of its model").only(&[W::Training]).always_shown();
+    /// Time that an accelerator computes on a batch. Nothing is computed: the time passes without
+    /// work for this host. Only for training.
+    ComputeTime => fine_time("compute_time", run!(training.compute_ns))
+        .range(1_000, 3_600_000_000_000, "a step of an hour shows nothing about storage")
+        .default_rule("that of its model").only(&[W::Training]).always_shown();
+    /// Batches that each reader may have read, or be reading, before an accelerator takes them.
+    /// Only for training.
+    Prefetch => count("prefetch", run!(training.prefetch)).unit("batches")
+        .range(1, 1_000, "prefetched batches are kept in memory").default(Number(2))
+        .only(&[W::Training]);
+    /// How often each sample is read, in an order that differs by epoch. Only for training.
+    Epochs => count("epochs", run!(training.epochs)).unit("epochs")
+        .range(1, 10_000, "a trial is a sample, not a soak").default(Number(1))
+        .only(&[W::Training]);
+    /// What is put into a random order in each epoch. samples: all of them. files: the files, whose
+    /// samples are then read in sequence. none: nothing. Only for training.
+    Shuffle => word("shuffle", run!(training.shuffle), Shuffle::NAMES)
+        .default_rule("files for resnet50, flux and dlrm, else samples").only(&[W::Training]);
+    /// Samples in each file, all of the same size. A file of one sample is opened, read and closed;
+    /// files of several stay open. Only for training.
+    SamplesPerFile => count("samples_per_file", run!(training.samples_per_file)).unit("samples")
+        .range(1, 1_000_000_000, "a file has at most 1TiB").default_rule("that of its model")
+        .only(&[W::Training]);
+    /// Share of the time that accelerators must compute for the storage to be fast enough for them.
+    /// It doesn't change the measurement. Only for training.
+    RequiredAu => percent("required_au", run!(training.au_min_percent))
+        .default_rule("70 %, 85 % or 90 %, as its model has").only(&[W::Training]);
     /// Time between the starts of two saves of a training job, from which the report computes how
     /// long saves stall it per hour. It doesn't change the measurement. Only for checkpoint.
     SaveEvery => time("save_every", run!(checkpoint.save_every_ms))
@@ -253,11 +302,15 @@ settings! {
     Pause => time("pause", run!(checkpoint.pause_ms)).family(Family::Load)
         .range(0, 3_600_000, "a trial is a sample, not a soak").only(&[W::Checkpoint, W::ModelLoad]);
     /// Threads that issue ops on each client host, each with its own recorder. Each is a rank of a
-    /// checkpoint, a stream of media, a user of kv_cache, a connection of a database, or a virtual
-    /// machine of vm_boot.
+    /// checkpoint, a stream of media, a user of kv_cache, a connection of a database, a virtual
+    /// machine of vm_boot, or a reader of a training.
     Workers => count("workers", run!(workers)).unit("threads")
         .range(1, 1_024, "each worker is a thread")
-        .default_rule("1; checkpoint: the ranks of the scaled model; kv_cache: 4").only(WITH_WORKERS)
+        .default_rule(
+            "1; checkpoint: the ranks of the scaled model; kv_cache: 4; training: accelerators x \
+             readers",
+        )
+        .only(WITH_WORKERS)
         .always_shown();
     /// Frames per second of each stream, which is a worker. It takes the place of a rate: frames of
     /// different streams are asked for in turn, at equal intervals. Only for media.
@@ -286,8 +339,8 @@ settings! {
     /// report the slowest, the fastest and the fairness. Only for nfs.
     PerClient => flag("per_client", nfs!(per_client));
     /// Offered load in ops per second over all workers: an open loop, in which response times count
-    /// from the scheduled start of an op. 0 is a closed loop. Not for listing, developer and io500,
-    /// nor for media, which has frame_rate.
+    /// from the scheduled start of an op. 0 is a closed loop. Not for listing, developer, io500 and
+    /// training, nor for media, which has frame_rate.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
         .range(0, 100_000_000, "scheduled starts are whole nanoseconds")
         .when(has_chosen_rate);
@@ -324,17 +377,18 @@ settings! {
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule(
             "one per worker; database: another one, its log; vm_boot with base_image: the image; \
-             media: 5 s of frames for each; kv_cache: 32 for each",
+             media: 5 s of frames for each; kv_cache: 32 for each; training: the scaled model",
         )
         .only(WITH_FILES)
         .always_shown();
-    /// Size of each data file, a multiple of io_size except for checkpoint. In io500, the most that
-    /// a worker writes in a phase of large files. Not for metadata, which has small_file_size.
+    /// Size of each data file, a multiple of io_size except for checkpoint and training. In io500,
+    /// the most that a worker writes in a phase of large files. Not for metadata, which has
+    /// small_file_size.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
         .default_rule(
-            "64MiB; media: 48MiB; checkpoint: the scaled model divided by the files; io500: 1TiB, \
-             more than the stonewall allows",
+            "64MiB; media: 48MiB; checkpoint: the scaled model divided by the files; training: as its \
+             model has; io500: 1TiB, more than the stonewall allows",
         )
         .only(WITH_FILE_SIZE).always_shown();
     /// Sizes of the objects of a cache, rounded up to 4 KiB: a size, or a distribution such as
@@ -419,8 +473,8 @@ settings! {
     IoSize => size("io_size", run!(io_size_bytes))
         .range(1, 64 * MIB, "each op in flight holds a buffer of this size")
         .default_rule(
-            "stream, data_ops, model_load, media, kv_cache: 1MiB; checkpoint: 16MiB; mixed: 4KiB; bonnie, \
-             op_mix, database, vm_boot: 8KiB; at most file_size",
+            "stream, data_ops, model_load, media, kv_cache: 1MiB; checkpoint: 16MiB; training: 4MiB; \
+             mixed: 4KiB; bonnie, op_mix, database, vm_boot: 8KiB; at most file_size",
         )
         .only(WITH_IO_SIZE).always_shown();
     /// Give each worker its own files, or let all workers use each file. Only for stream.
@@ -536,7 +590,8 @@ settings! {
         .range(1, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .default(Number(1_000)).default_rule("1s; kv_cache: 10s")
         .only(&[W::Mixed, W::OpMix, W::Database, W::KvCache]);
-    /// Time to work before measuring begins. Not for external tools, listing, developer and io500.
+    /// Time to work before measuring begins. Not for external tools, listing, developer, io500 and
+    /// training.
     Warmup => time("warmup", run!(load.warmup_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .when(has_single_ops);
@@ -547,8 +602,8 @@ settings! {
     ThinkTime => fine_time("think_time", run!(load.think_time_ns)).family(Family::Load)
         .range(0, 60_000_000_000, "a worker that pauses longer measures nothing")
         .when(may_think);
-    /// Maximum bytes per second over all workers; 0 is no limit. Not for listing, developer and
-    /// io500.
+    /// Maximum bytes per second over all workers; 0 is no limit. Not for listing, developer, io500
+    /// and training.
     Bandwidth => size("bandwidth", run!(load.bytes_per_s)).family(Family::Load).unit("bytes/s")
         .range(0, TIB, "no link is that fast").when(has_single_ops);
     /// Time limit of a pass over files; 0 is no limit. Mixed, op_mix and database have duration
@@ -561,12 +616,12 @@ settings! {
             W::Stream, W::Metadata, W::Bonnie, W::Transactions, W::Checkpoint, W::ModelLoad,
             W::VmBoot, W::Io500,
         ]);
-    /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing, developer
-    /// and io500.
+    /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing, developer,
+    /// io500 and training.
     Ops => count("ops", run!(load.ops_max)).family(Family::Load).unit("ops")
         .range(0, 1_000_000_000, "a trial is a sample, not a soak").when(has_single_ops);
-    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing, developer
-    /// and io500.
+    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing, developer,
+    /// io500 and training.
     Bytes => size("bytes", run!(load.bytes_max)).family(Family::Load)
         .range(0, 1 << 50, "a trial is a sample, not a soak").when(has_single_ops);
     /// Length of the intervals in a pass's time series. Not for external tools.
@@ -599,6 +654,7 @@ settings! {
             W::Media, W::KvCache,
             W::Database, W::VmBoot,
             W::Io500,
+            W::Training,
         ])
         .when(invalidates_itself)
         .always_shown();

@@ -248,15 +248,16 @@ pub(crate) static KEYS: &[KeyDoc] = &[
 
     key(Workload, "kind", ["text", ""],
         "stream, mixed, metadata, bonnie, transactions, op_mix, data_ops, checkpoint, model_load, \
-         database, vm_boot, app, fio, iozone, bonnie++ or dd",
+         training, database, vm_boot, app, fio, iozone, bonnie++ or dd",
         "required",
         "stream: whole files, sequentially or block by block. mixed: reads and writes in given \
          shares, for a time. metadata: create, stat and remove many small files. bonnie: the work \
          of bonnie on one large file. transactions: a pool of small files (PostMark). op_mix: all \
          kinds of NFS calls in given shares (LADDIS, SPEC SFS). data_ops: copies, clones and holes \
          of NFSv4.2. checkpoint: ranks that save and restore the state of a model. model_load: \
-         the files of a model, read once. database: reads and writes of pages, and a log that \
-         commits them. vm_boot: virtual machines that boot from their images. app: a command of your own. fio, iozone, bonnie++, dd: \
+         the files of a model, read once. training: samples in random order for accelerators that \
+         compute. database: reads and writes of pages, and a log that commits them. vm_boot: virtual \
+         machines that boot from their images. app: a command of your own. fio, iozone, bonnie++, dd: \
          these programs, whose results are parsed."),
     key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
         "Command that an app workload times, in the working directory; with fio, iozone, bonnie++ \
@@ -325,7 +326,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Conclusion, "why", ["text", ""], "1 to 400 characters", "none",
         "Why no comparison can confirm it; only without `factor`."),
     key(Require, "limit", ["text", ""], "[PASS.]METRIC < VALUE", "required",
-        "A limit on rate, time, p50, p99, p99.9, max or errors of a pass, a workload, or all of \
+        "A limit on rate, time, p50, p99, p99.9, max, au or errors of a pass, a workload, or all of \
          them, with <, <=, >, >= or, for errors, ==. It is met or missed only if the whole 95 % \
          interval is on one side; otherwise it is undecided."),
     key(Require, "where", ["table", ""], "factors with a level or a list of them", "all runs",

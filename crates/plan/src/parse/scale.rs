@@ -5,7 +5,7 @@
 //! what a run measures: sizes of ops and transfers, threads, clients, rates, trials and devices.
 //! Ops larger than a scaled file are dropped, and so are most runs of a large matrix once it is
 //! known ([`Scale::runs_kept`]); otherwise a hundredth of the bytes would take as long. A
-//! checkpoint without a `model_scale` has the factor itself.
+//! checkpoint or a training without a `model_scale` has the factor itself.
 
 use std::collections::BTreeMap;
 

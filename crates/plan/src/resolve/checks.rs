@@ -6,6 +6,7 @@
 mod checkpoint;
 mod database;
 pub(crate) mod lab;
+mod training;
 mod work;
 
 use model::setting::{Setting, Value};
@@ -243,8 +244,10 @@ fn check_data(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanEr
         let fault = Fault::new(what).hint(format!("at most \"{}\"", text::size(file)));
         return Err(written.fault(run, &sizes, fault));
     }
-    // The shards of a checkpoint follow from its model, so each may end with a smaller op.
-    if !file.is_multiple_of(io) && run.workload != Workload::Checkpoint {
+    // The shards of a checkpoint and the samples of a training follow from a model, so each may end
+    // with a smaller op.
+    let is_exact = !matches!(run.workload, Workload::Checkpoint | Workload::Training);
+    if !file.is_multiple_of(io) && is_exact {
         let [file_shown, io_shown] = [file, io].map(|bytes| Size(bytes).exact().replace(' ', ""));
         let what = format!("file_size {file_shown} is not a multiple of io_size {io_shown}");
         let hint = describe_decimal("io_size", io)

@@ -138,6 +138,21 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
     match setting {
         // A target's own settings and `--scale` are in the run already.
         Setting::ModelScale => setting.get(run),
+        Setting::Readers
+        | Setting::Batch
+        | Setting::ComputeTime
+        | Setting::Shuffle
+        | Setting::SamplesPerFile
+        | Setting::RequiredAu => of_trained_model(setting, run),
+        Setting::Workers if run.workload == Workload::Training => {
+            Value::Number((run.training.accelerators * run.training.readers).into())
+        }
+        Setting::Files if run.workload == Workload::Training => {
+            Value::Number(run.training.scaled_files(run.agents()))
+        }
+        Setting::FileSize if run.workload == Workload::Training => {
+            Value::Number(run.training.usual_file_bytes())
+        }
         Setting::Workers if run.workload == Workload::Checkpoint => ranks(run),
         Setting::FileSize if run.workload == Workload::Checkpoint => {
             Value::Number(run.checkpoint.shard_bytes(run.files))
@@ -163,6 +178,8 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
             Value::Number(files.min(limits::IO500_FILES_ALL))
         }
         Setting::TimeMax if run.workload == Workload::Io500 => Value::Number(STONEWALL_MS),
+        // A reader decodes a sample before it reads the next one.
+        Setting::QueueDepth if run.workload == Workload::Training => Value::Number(1),
         Setting::Workers => setting.unset(),
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {
@@ -198,6 +215,19 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::Timeout => Value::Number(run.workload.default_timeout_ms()),
         _ => setting.default_level().unwrap_or_else(|| setting.unset()),
     }
+}
+
+/// A property of the model that is trained.
+fn of_trained_model(setting: Setting, run: &RunSpec) -> Value {
+    let shape = run.training.model.shape();
+    Value::Number(match setting {
+        Setting::Readers => shape.readers.into(),
+        Setting::Batch => shape.batch.into(),
+        Setting::ComputeTime => shape.compute_ns,
+        Setting::SamplesPerFile => shape.samples_per_file.into(),
+        Setting::RequiredAu => shape.au_min_percent.into(),
+        _ => return Value::Word(shape.shuffle.name()),
+    })
 }
 
 /// The ranks of a checkpoint on each agent.

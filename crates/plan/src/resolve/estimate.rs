@@ -12,7 +12,7 @@ use model::{
     Fresh, Invalidation, Io500Files, Io500Part, Pass, RunSpec, Target, Transactions, Workload,
 };
 use workload::opmix::OpMixSet;
-use workload::{DeveloperSet, MovedBytes, Trees, mean_bytes, pass_size};
+use workload::{DeveloperSet, MovedBytes, TrainingSteps, Trees, mean_bytes, pass_size};
 
 use crate::resolve::plan::Plan;
 
@@ -381,6 +381,11 @@ pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEsti
     let duration_ms = match run.time_max_ns(pass) {
         Some(time_ns) => time_ns / NS_PER_MS,
         None if run.load.rate_per_s > 0 => per_second_ms(ops, run.load.rate_per_s),
+        None if pass == Pass::Train => {
+            let steps = TrainingSteps::new(&run.for_agents()).all;
+            let computed_ms = steps.saturating_mul(run.training.compute_ns) / NS_PER_MS;
+            computed_ms.max(per_second_ms(read, rates.bytes_per_s))
+        }
         None if pass.is_byte_rate() => {
             per_second_ms(written.saturating_add(read), rates.bytes_per_s)
         }

@@ -70,9 +70,13 @@ pub(crate) fn multiply(
             placement::check(target, around, &written)?;
             let mut base = base_run(target, around, backend, workload);
             if let Some(scale) = raw.scale
-                && base.workload == Workload::Checkpoint
+                && matches!(base.workload, Workload::Checkpoint | Workload::Training)
             {
-                base.checkpoint.scale_millionths = scale.apply(SCALE_ONE.into()) as u32;
+                let millionths = scale.apply(SCALE_ONE.into()) as u32;
+                match base.workload {
+                    Workload::Training => base.training.scale_millionths = millionths,
+                    _ => base.checkpoint.scale_millionths = millionths,
+                }
             }
             for mut run in product(base, |setting, run| written.levels(setting, run))? {
                 used.add(number, &run, &written);

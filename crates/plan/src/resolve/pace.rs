@@ -161,7 +161,17 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
         Workload::KvCache,
         Workload::Developer,
     ];
-    if !of_fixed_size.contains(&run.workload) {
+    small.training.epochs = 1;
+    if run.workload == Workload::Training {
+        // Samples keep their size, and there must be enough of them for two steps.
+        let of_step = u64::from(run.training.batch) * u64::from(run.training.accelerators);
+        let least = 2 * of_step * u64::from(run.agents());
+        let least = least.div_ceil(run.training.samples_per_file.into()) as u32;
+        small.files = small.files.max(least).min(run.files);
+        if least > run.files {
+            small.training.epochs = run.training.epochs;
+        }
+    } else if !of_fixed_size.contains(&run.workload) {
         // If there are not fewer files, make them smaller.
         let set_bytes = scale(run.set_bytes(), part, all);
         let block = u64::from(run.io_size_bytes).max(run.layout.block_size_bytes).max(1);

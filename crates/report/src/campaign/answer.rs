@@ -17,6 +17,7 @@ mod qualifiers;
 mod ranks;
 mod relation;
 mod tools;
+mod training;
 mod trend;
 
 use crate::campaign::notes::io500;
@@ -29,7 +30,8 @@ use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct CampaignAnswer {
-    /// Main sentences: times of checkpoints and loads, commits, streams in time, the highest rates, the largest
+    /// Main sentences: times of checkpoints and loads, use of accelerators, commits, streams in
+    /// time, the highest rates, the largest
     /// difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
@@ -78,13 +80,14 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    // What users of checkpoints, databases, streams and developers' tools ask for comes before rates.
+    // What users of checkpoints, accelerators, databases, streams and tools ask for comes before rates.
     let mut lead = ranks::headlines(sheet);
     lead.extend(frames::headlines(sheet));
     lead.extend(cache::headlines(sheet));
     lead.extend(commits::headlines(sheet));
     lead.extend(tools::headlines(sheet));
     lead.extend(io500::headlines(sheet));
+    lead.extend(training::headlines(sheet));
     lead.extend(lead::lead(sheet, effects, &groups, &findings));
     let mut passes = Vec::with_capacity(groups.len());
     for (group, finding) in groups.iter().zip(findings) {

@@ -15,7 +15,7 @@ use stats::{Rate, Summary};
 
 use crate::campaign::conclusions::has_conditions;
 use crate::document::{Block, Cell, Column, Form, Role, Section, Table, TableRow};
-use crate::humanize::counted;
+use crate::humanize::{self, counted};
 use crate::table::{Row, Sheet};
 
 /// Explanation below the table.
@@ -211,6 +211,7 @@ fn check_interval(limit: &Limit, row: &Row<'_>) -> (RequirementOutcome, String, 
 fn summarize(metric: LimitMetric, row: &Row<'_>) -> Option<Summary> {
     match metric {
         LimitMetric::ByteRate => row.judged.bytes_per_s,
+        LimitMetric::Utilization => row.judged.training.map(|training| training.utilization),
         LimitMetric::OpRate => row.judged.ops_per_s,
         LimitMetric::WallTime => {
             let used = stats::judge::used_results(row.run, row.judged.pass);
@@ -231,6 +232,7 @@ fn show(metric: LimitMetric, value: f64) -> String {
     match metric {
         LimitMetric::ByteRate => Rate::Bytes(value).to_string(),
         LimitMetric::OpRate => Rate::Ops(value).to_string(),
+        LimitMetric::Utilization => humanize::share(value),
         LimitMetric::WallTime | LimitMetric::ResponseTime(_) => Nanos(value as u64).to_string(),
         LimitMetric::Errors | LimitMetric::LateFrames => value.to_string(),
     }

@@ -18,7 +18,7 @@ use serde::{Serialize, Serializer};
 use stats::{ClientShare, Fairness, Io500Score, Judged, Summary};
 
 use self::schema::{AnyQuestion, AnySettings};
-use self::shares::{HostsPart, RanksPart};
+use self::shares::{HostsPart, RanksPart, TrainingPart};
 use self::trials::TrialPart;
 use crate::campaign::cache_sizes::SweepPart;
 use crate::campaign::conclusions::section::ConclusionPart;
@@ -192,6 +192,8 @@ struct Figure<'a> {
     hosts: Option<HostsPart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ranks: Option<RanksPart<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training: Option<TrainingPart>,
     caveats: Vec<CaveatPart>,
     failures: Vec<FailurePart<'a>>,
 }
@@ -422,6 +424,7 @@ impl<'a> Figure<'a> {
             clients: judged.clients.as_ref().map(ClientsPart::from_fairness),
             hosts: judged.hosts.as_ref().map(HostsPart::from_hosts),
             ranks: judged.ranks.as_ref().map(RanksPart::from_ranks),
+            training: judged.training.as_ref().map(TrainingPart::from_judged),
             caveats: CaveatPart::all(judged),
             failures: FailurePart::all(judged),
         }

@@ -10,13 +10,13 @@ use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::Rate;
 use stats::breaking::{
-    BEHIND_SHARE, DEGRADED_SHARE, FinishedSearch, LoadFigure, Purpose, Recovery, SearchTrial,
-    ServerFailure, TURNS_MAX, TrialOutcome, replay,
+    AcceleratorUse, BEHIND_SHARE, DEGRADED_SHARE, FinishedSearch, LoadFigure, Purpose, Recovery,
+    SearchTrial, ServerFailure, TURNS_MAX, TrialOutcome, replay,
 };
 
 use super::QuestionAnswer;
 use crate::document::{Column, Role, Table, TableRow};
-use crate::humanize::listed;
+use crate::humanize::{self, listed};
 use crate::table::Sheet;
 
 /// Width at which outcomes are wrapped in a terminal.
@@ -43,7 +43,7 @@ pub(super) fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer
 fn name_search(sheet: &Sheet<'_>, searched: &FinishedSearch<'_>) -> String {
     let Some(first) = searched.tried.first() else { return String::new() };
     let settings = first.run.spec.settings();
-    let mut omitted: Vec<&str> = vec!["clients", "client_hosts", "rate", "workers"];
+    let mut omitted: Vec<&str> = vec!["clients", "client_hosts", "rate", "workers", "accelerators"];
     for (name, value) in &settings {
         // A setting that a run lacks varies, too.
         if searched.tried.iter().any(|tried| !has_setting(tried, name, value)) {
@@ -156,6 +156,12 @@ fn describe_break(searched: &FinishedSearch<'_>, request: &RampRequest) -> Strin
             request.describe_load(load),
             three_digits(share * 100.0),
             BEHIND_SHARE * 100.0
+        ),
+        Some((load, ServerFailure::Starved { accelerators, .. })) => format!(
+            "too slow for {}, which compute {} of the time, less than the required {}",
+            request.describe_load(load),
+            humanize::share(accelerators.utilization),
+            humanize::share(accelerators.required)
         ),
         Some((load, ServerFailure::Slow { pass, from_ns, to_ns, turns })) => format!(
             "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} alternating \
@@ -285,8 +291,10 @@ fn outcome_cells(tried: &SearchTrial<'_>) -> [String; 3] {
     match slowest {
         None => outcome_without_figures("this host was short of CPU time"),
         Some((pass, per_s, p99_ns)) => {
-            let outcome = match least_share(figures) {
-                Some(share) if share < BEHIND_SHARE => {
+            let accelerators = figures.iter().flatten().find_map(|figure| figure.accelerators);
+            let outcome = match (accelerators, least_share(figures)) {
+                (Some(accelerators), _) => describe_use(accelerators),
+                (None, Some(share)) if share < BEHIND_SHARE => {
                     format!("not sustained: {} % was completed", three_digits(share * 100.0))
                 }
                 _ => "served".to_owned(),
@@ -294,6 +302,12 @@ fn outcome_cells(tried: &SearchTrial<'_>) -> [String; 3] {
             [Rate::for_pass(pass, per_s).to_string(), Nanos(p99_ns).to_string(), outcome]
         }
     }
+}
+
+/// Describes how much accelerators computed: `AU 61.3 %, missed`.
+fn describe_use(accelerators: AcceleratorUse) -> String {
+    let judgment = if accelerators.is_starved() { "missed" } else { "met" };
+    format!("AU {}, {judgment}", humanize::share(accelerators.utilization))
 }
 
 /// Returns the smallest share of an offered load that was done in any pass; `None` in closed loops.
@@ -332,6 +346,7 @@ fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
         way = Some(match how {
             ServerFailure::Degraded { .. } => "throughput-falls",
             ServerFailure::Behind { .. } => "falls-behind",
+            ServerFailure::Starved { .. } => "accelerators-wait",
             ServerFailure::Slow { .. } => "response-time-explodes",
             ServerFailure::Broken => broken,
         });

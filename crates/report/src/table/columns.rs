@@ -87,14 +87,16 @@ pub(crate) enum TableKind {
     Frames,
     /// Times of a developer's passes.
     Tools,
+    /// How accelerators of trainings are used.
+    Training,
     /// Times of commands.
     Programs,
 }
 
 impl TableKind {
     /// All kinds, in the order of their tables.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Rates, Self::Ranks, Self::Tools, Self::Frames, Self::Programs];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Rates, Self::Ranks, Self::Training, Self::Tools, Self::Frames, Self::Programs];
 }
 
 impl Column {

@@ -3,6 +3,8 @@
 //! [`super::Search::breaking_point`] returns a [`BreakingPoint`] after each trial. Loads are
 //! numbers of clients or ops per second, depending on what the search varies.
 
+use super::trial_outcome::AcceleratorUse;
+
 /// How a server failed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ServerFailure {
@@ -21,6 +23,13 @@ pub enum ServerFailure {
         pass: usize,
         /// The share that was completed.
         share: f64,
+    },
+    /// Accelerators compute for less of the time than required, twice in a row.
+    Starved {
+        /// Index of the pass in the run.
+        pass: usize,
+        /// How much they compute.
+        accelerators: AcceleratorUse,
     },
     /// The 99th percentile of response times exploded, as shown by alternating trials. In a closed
     /// loop, it may grow in proportion to the load, because requests wait for each other.

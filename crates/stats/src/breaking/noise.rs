@@ -35,6 +35,7 @@ fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (BreakingPoin
             per_s: rate(load) * (scatter * normal(&mut random)).exp(),
             p99_ns: (2e6 * (6.0 * scatter * normal(&mut random)).exp()) as u64,
             offered_share: None,
+            accelerators: None,
         };
         search.handle_outcome(TrialOutcome::Figures(vec![Some(figure)]), tried * 1_000);
     }

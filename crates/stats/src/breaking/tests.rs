@@ -23,7 +23,7 @@ fn searched(max: u32, mut server: impl FnMut(u32) -> TrialOutcome) -> (BreakingP
 }
 
 fn figure(per_s: f64) -> LoadFigure {
-    LoadFigure { per_s, p99_ns: 2_000_000, offered_share: None }
+    LoadFigure { per_s, p99_ns: 2_000_000, offered_share: None, accelerators: None }
 }
 
 fn rates(one: f64) -> TrialOutcome {

@@ -28,6 +28,22 @@ pub struct LoadFigure {
     pub p99_ns: u64,
     /// Completed share of the scheduled ops; `None` in a closed loop.
     pub offered_share: Option<f64>,
+    /// How much accelerators compute, in a training.
+    pub accelerators: Option<AcceleratorUse>,
+}
+
+/// How much of the time accelerators compute, and how much they must, between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AcceleratorUse {
+    pub utilization: f64,
+    pub required: f64,
+}
+
+impl AcceleratorUse {
+    /// Returns true if the accelerators wait for data longer than allowed.
+    pub fn is_starved(self) -> bool {
+        self.utilization < self.required
+    }
 }
 
 /// Why a trial failed.
@@ -52,9 +68,10 @@ impl TrialOutcome {
 }
 
 impl LoadFigure {
-    /// Returns true if the server fell behind an offered load.
+    /// Returns true if the server fell behind an offered load, or accelerators wait for it.
     pub fn is_behind(&self) -> bool {
         self.offered_share.is_some_and(|share| share < super::BEHIND_SHARE)
+            || self.accelerators.is_some_and(AcceleratorUse::is_starved)
     }
 }
 
@@ -125,6 +142,10 @@ fn read_figure(run: &Run, pass: Pass) -> Result<Option<LoadFigure>, TrialFailure
         per_s: rate.median,
         p99_ns: judged.response_time.quantile(0.99),
         offered_share: judged.offered_per_s.map(|offered_per_s| done_per_s / offered_per_s),
+        accelerators: judged.training.map(|training| AcceleratorUse {
+            utilization: training.utilization.median,
+            required: training.required,
+        }),
     }))
 }
 

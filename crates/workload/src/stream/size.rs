@@ -6,6 +6,7 @@ use model::{Load, Pass, RunSpec, Workload};
 
 use super::developer::Developer;
 use super::directories::listed_entries;
+use super::samples::TrainingSteps;
 use super::{mixed, sweep};
 use crate::file_set::FileSet;
 use crate::moved_bytes::MovedBytes;
@@ -176,6 +177,12 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
         _ if pass.is_of_developer() => {
             let (ops, moved) = developer_share(spec, pass, worker);
             (ops, Some(moved.all()))
+        }
+        Pass::Train => {
+            let readers = spec.training.readers.max(1);
+            let steps = TrainingSteps::new(spec);
+            let own = steps.of_reader((worker % readers).into(), readers.into());
+            (own * steps.ops_per_batch, Some(own * steps.batch * steps.sample_bytes))
         }
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         // Only the number of all entries is known without going through all of them.

@@ -17,7 +17,7 @@ use workload::{FileSet, Name};
 
 use super::super::access::WorkerPass;
 use super::super::{
-    OpenedBackend, TargetConfig, TargetError, largest_op, opened_files, sparse_layout,
+    OpenedBackend, TargetConfig, TargetError, largest_op, opened_files, opens_before, sparse_layout,
 };
 use super::{DirectoryAccess, io_error};
 use crate::backend::files::{Files, Handles};
@@ -106,7 +106,8 @@ impl DirectoryAccess {
         let WorkerPass { spec, pass, files_of, config, .. } = work;
         let (first, stride) = opened_files(spec, pass, files_of);
         let set = FileSet::new(spec, config.seed);
-        let numbers = if pass.opens() == Opens::Nothing { 0..0 } else { first..set.files() };
+        let numbers =
+            if opens_before(spec, pass) == Opens::Nothing { 0..0 } else { first..set.files() };
         let numbers = numbers.step_by(stride as usize);
         let mut twins = Vec::new();
         if pass.opens() == Opens::Twins {
@@ -115,7 +116,7 @@ impl DirectoryAccess {
                 twins.push(self.open_file(Sort::Twin, number, flags)?);
             }
         }
-        let files = if pass == Pass::OpMix {
+        let files = if matches!(pass, Pass::OpMix | Pass::Train) {
             Handles::Shared(self.open_shared(spec, &set, pass, numbers)?)
         } else {
             Handles::Own(self.open_each(spec, &set, pass, numbers)?)

@@ -23,7 +23,8 @@ use workload::{FileSet, Name, Places};
 use super::super::access::WorkerPass;
 use super::super::job_timer::Job;
 use super::super::{
-    OpenedBackend, TargetConfig, TargetError, check_stop, largest_op, opened_files, sparse_layout,
+    OpenedBackend, TargetConfig, TargetError, check_stop, largest_op, opened_files, opens_before,
+    sparse_layout,
 };
 use super::filling::make_file;
 use super::{NfsAccess, SharedFiles, mount_error};
@@ -100,7 +101,7 @@ impl NfsAccess {
         let SharedFiles { files, links, plus_listing } = if pass == Pass::OpMix {
             self.open_shared(spec, config)?
         } else {
-            let last = if pass.opens() == Opens::Nothing { 0 } else { spec.files };
+            let last = if opens_before(spec, pass) == Opens::Nothing { 0 } else { spec.files };
             let numbers = (first.min(last)..last).step_by(stride as usize);
             if pass.opens() == Opens::Twins {
                 twins = self.make_twins(spec, numbers.clone(), config)?;

@@ -8,7 +8,7 @@ use model::setting::Setting;
 use model::{OpKind, Pass, RunSpec, Sharing, Workload};
 use workload::listed_directories;
 
-use super::{WrittenSettings, checkpoint, database};
+use super::{WrittenSettings, checkpoint, database, training};
 use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::limits::{self, show_size};
 use crate::syntax::text;
@@ -47,6 +47,7 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
         }
         Workload::Developer => check_trees(run, written),
         Workload::Io500 => check_phases(run, written),
+        Workload::Training => training::check(run, written),
         _ => Ok(()),
     }
 }

@@ -6,7 +6,7 @@
 use model::{ClientResult, ClientTimes, HostResult};
 use schemars::JsonSchema;
 use serde::Serialize;
-use stats::{HostShare, HostsCompared, RanksCompared, WorstTimes};
+use stats::{HostShare, HostsCompared, RanksCompared, TrainingJudged, WorstTimes};
 
 use super::SummaryPart;
 
@@ -82,6 +82,44 @@ impl<'a> RanksPart<'a> {
             straggler_rank: straggler.map(|it| it.rank),
             straggler_host: straggler.and_then(|it| it.host.as_deref()),
             stall_s_per_hour: compared.stall_s_per_hour,
+        }
+    }
+}
+
+/// How the accelerators of a training were used.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Training")]
+pub(super) struct TrainingPart {
+    accelerators: u32,
+    /// Steps of each accelerator, including the first.
+    steps: u64,
+    /// Share of the time that they computed, without the first step, over the trials.
+    utilization: SummaryPart,
+    /// The share that is required.
+    required_utilization: f64,
+    is_fed: bool,
+    /// Samples per second over all accelerators, including the first step.
+    samples_per_s: SummaryPart,
+    /// Time that each accelerator waited for batches, in seconds.
+    waited_s: f64,
+    /// Time from the start until every accelerator had its first batch, in seconds.
+    first_batch_s: f64,
+    /// Longest time that a step waited for its batch in any trial, in seconds.
+    longest_wait_s: f64,
+}
+
+impl TrainingPart {
+    pub(super) fn from_judged(judged: &TrainingJudged) -> Self {
+        Self {
+            accelerators: judged.accelerators,
+            steps: judged.steps,
+            utilization: SummaryPart::from_summary(judged.utilization),
+            required_utilization: judged.required,
+            is_fed: judged.is_fed(),
+            samples_per_s: SummaryPart::from_summary(judged.samples_per_s),
+            waited_s: judged.waited_s,
+            first_batch_s: judged.first_batch_s,
+            longest_wait_s: judged.longest_wait_s,
         }
     }
 }

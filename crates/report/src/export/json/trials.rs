@@ -76,6 +76,9 @@ struct PassPart<'a> {
     /// How the frames of streams met their deadlines.
     #[serde(skip_serializing_if = "Option::is_none")]
     frames: Option<model::FrameDelivery>,
+    /// How accelerators spent their time in a training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training: Option<model::TrainingWork>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     telemetry: &'a [Telemetry],
 }
@@ -172,6 +175,7 @@ impl<'a> PassPart<'a> {
             hosts: pass.hosts.iter().map(HostPart::from_host).collect(),
             rank_times_ns: &pass.scope.rank_times_ns,
             frames: pass.scope.frames,
+            training: pass.scope.training,
             telemetry: &pass.telemetry,
         }
     }

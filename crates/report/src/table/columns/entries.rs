@@ -6,9 +6,9 @@
 
 use model::units::{Nanos, Size, three_digits};
 use model::{FrameDelivery, Histogram, ListingWork, OpKind};
-use stats::{HostsCompared, RanksCompared, Summary};
+use stats::{HostsCompared, RanksCompared, Summary, TrainingJudged};
 
-use super::TableKind::{Frames, Programs, Ranks, Rates, Tools};
+use super::TableKind::{Frames, Programs, Ranks, Rates, Tools, Training};
 use super::ValueType::{Count, Number, OneOf, Text};
 use super::{Column, JsonMember, ShownCell, ShownColumn, TableKind, Value, ValueType};
 use crate::campaign::answer::hit_share;
@@ -368,6 +368,64 @@ pub(crate) const COLUMNS: &[Column] = &[
         Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
     })
     .read("CPU: CPU time of the client per op; + that of the server, if known."),
+    nested_column("accelerators", |r| {
+        value_of(&r.judged.training, |it| Value::Count(it.accelerators.into()))
+    }),
+    nested_column("utilization", |r| {
+        value_of(&r.judged.training, |it| Value::share(Some(it.utilization.median)))
+    })
+    .shown("AU", Training, |r, _| {
+        training_cell(r, |it| Cell::text(humanize::share(it.utilization.median)))
+    })
+    .role(Role::Rate)
+    .read("AU: share of the time that accelerators compute, without the first step."),
+    people_column("±95 %", Training, |r, _| {
+        training_cell(r, |it| Cell::text(humanize::spread(&it.utilization)))
+    })
+    .read("±95 %: half the 95 % confidence interval of that median, as a share of it."),
+    people_column("required", Training, |r, _| {
+        training_cell(r, |it| {
+            let judgment = if it.is_fed() { "met" } else { "missed" };
+            Cell::two_lines(humanize::share(it.required), Some(judgment.to_owned()))
+        })
+    })
+    .read("required: the AU at which storage is fast enough for the model (required_au)."),
+    nested_column("samples_per_s", |r| {
+        value_of(&r.judged.training, |it| Value::number(Some(it.samples_per_s.median), 3))
+    })
+    .shown("samples/s", Training, |r, _| {
+        training_cell(r, |it| Cell::text(three_digits(it.samples_per_s.median)))
+    })
+    .read("samples/s: all samples by the whole time, including the first step."),
+    nested_column("waited_s", |r| value_of(&r.judged.training, |it| seconds_value(it.waited_s)))
+        .shown("waiting", Training, |r, _| {
+            training_cell(r, |it| {
+                let longest = format!("longest {}", show_seconds(it.longest_wait_s));
+                Cell::two_lines(show_seconds(it.waited_s), Some(longest))
+            })
+        })
+        .read(
+            "waiting: time that each accelerator waited for batches, and the longest of all steps.",
+        ),
+    nested_column("first_batch_s", |r| {
+        value_of(&r.judged.training, |it| seconds_value(it.first_batch_s))
+    })
+    .shown("1st batch", Training, |r, _| {
+        training_cell(r, |it| Cell::text(show_seconds(it.first_batch_s)))
+    })
+    .read("1st batch: time from the start until every accelerator has its first batch."),
+    people_column("rate", Training, |r, _| {
+        Cell::text(
+            r.judged
+                .bytes_per_s
+                .map_or_else(dash, |rate| stats::Rate::Bytes(rate.median).to_string()),
+        )
+    })
+    .read("rate: bytes of the samples by the whole time; 1 MB/s is 10^6 bytes per second."),
+    people_column("CPU", Training, |r, _| {
+        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
+    })
+    .read("CPU: CPU time of the client per op; + that of the server, if known."),
     trials_shown(Rates)
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Ranks)
@@ -376,12 +434,15 @@ pub(crate) const COLUMNS: &[Column] = &[
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Tools)
         .read("n: trials used for the figure, and how many were run if there were more."),
+    trials_shown(Training)
+        .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Programs)
         .read("n: trials used for the figure, and how many were run if there were more."),
     verdict_shown(Rates),
     verdict_shown(Ranks),
     verdict_shown(Frames),
     verdict_shown(Tools),
+    verdict_shown(Training),
     verdict_shown(Programs),
     nested_column("caveats", |r| {
         let codes: Vec<_> = r
@@ -404,6 +465,9 @@ pub(crate) const COLUMNS: &[Column] = &[
         .role(Role::Caveats),
     nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Tools, caveats_cell)
+        .role(Role::Caveats),
+    nested_column("", |_| Value::Unknown)
+        .always_shown("caveats", Training, caveats_cell)
         .role(Role::Caveats),
     nested_column("", |_| Value::Unknown)
         .always_shown("caveats", Programs, caveats_cell)
@@ -489,6 +553,11 @@ fn worst_p95(row: &Row<'_>, kind: OpKind) -> Value {
 /// Cell with a figure about frames; a dash if they are unknown.
 fn frames_cell(row: &Row<'_>, show: fn(&FrameDelivery) -> String) -> Cell {
     Cell::text(row.judged.frames.as_ref().map_or_else(dash, show))
+}
+
+/// Cell with a figure about accelerators; a dash if they are unknown.
+fn training_cell(row: &Row<'_>, show: fn(&TrainingJudged) -> Cell) -> Cell {
+    row.judged.training.as_ref().map_or_else(|| Cell::text(dash()), show)
 }
 
 fn dash() -> String {
