@@ -47,7 +47,7 @@ pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
 pub use storage::{RESIDENT_SHARE_MAX, RunCounts, about_cache, about_direct, about_run};
 pub(crate) use surroundings::{about_neighbors, about_tracers};
 pub use timeline::{Calendar, about_calendar};
-pub use training::about_data_set;
+pub use training::{about_data_set, about_steps};
 pub use transport::about_transport;
 
 /// Minimum length of a pass: five scheduling slices of about 4 ms. In anything shorter, a single

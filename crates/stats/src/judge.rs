@@ -534,7 +534,10 @@ fn verdict_of(sorted: &TrialGroups<'_>, judged: &Judged) -> Verdict {
 /// Returns true if a pass transfers data, whatever its main result is.
 const fn moves_data(pass: Pass) -> bool {
     pass.is_byte_rate()
-        || matches!(pass, Pass::Mix | Pass::Seeks | Pass::ReadFiles | Pass::Transactions)
+        || matches!(
+            pass,
+            Pass::Mix | Pass::Seeks | Pass::ReadFiles | Pass::Transactions | Pass::Train
+        )
 }
 
 #[cfg(test)]

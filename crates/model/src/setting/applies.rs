@@ -78,8 +78,8 @@ pub(super) fn has_rate(run: &RunSpec) -> bool {
     run.load.rate_per_s > 0
 }
 
-/// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards. The
-/// accelerators of a training set its pace, and need whole batches.
+/// An op on a whole directory cannot be scheduled or limited: its size is only known afterwards.
+/// The accelerators of a training set its pace, and need whole batches.
 pub(super) fn has_single_ops(run: &RunSpec) -> bool {
     !matches!(run.workload, Workload::Listing | Workload::Training)
 }
