@@ -50,7 +50,7 @@ pub use storage::{
 };
 pub(crate) use surroundings::{about_neighbors, about_tracers};
 pub use timeline::{Calendar, about_calendar};
-pub use training::about_data_set;
+pub use training::{about_data_set, about_steps};
 pub use transport::about_transport;
 
 /// Minimum length of a pass: five scheduling slices of about 4 ms. In anything shorter, a single

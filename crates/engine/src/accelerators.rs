@@ -76,7 +76,7 @@ impl Accelerators {
             accelerators,
             per_accelerator,
             compute_ns: spec.training.compute_ns,
-            ahead: per_accelerator * u64::from(spec.training.prefetch.max(1)),
+            ahead: spec.training.batches_ahead().max(1),
             ops_per_batch,
             batch,
         }))

@@ -200,8 +200,8 @@ fn opened_files(spec: &RunSpec, pass: Pass, worker: u32) -> (u32, u32) {
     (worker, spec.workers)
 }
 
-/// Returns how a pass opens data files before it starts. Samples that are files are opened by the ops
-/// that read them.
+/// Returns how a pass opens data files before it starts. Samples that are files are opened by the
+/// ops that read them.
 const fn opens_before(spec: &RunSpec, pass: Pass) -> Opens {
     match pass {
         Pass::Train if spec.training.reads_whole_files() => Opens::Nothing,

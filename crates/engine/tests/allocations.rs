@@ -16,7 +16,7 @@ use engine::{OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsVersion, Op, OpKind,
-    OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Workload,
+    OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Training, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, listed_directories, pass_size};
@@ -307,7 +307,21 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     developer.queue_depth = 1;
     developer.io_size_bytes = 8192;
     developer.passes = Workload::Developer.passes().to_vec();
+    // Each worker reads for the same accelerator: whole files, and parts of open ones.
+    let training = |samples_per_file| {
+        let mut run = small(Workload::Training);
+        run.training = Training {
+            readers: run.workers,
+            batch: 1,
+            compute_ns: 100_000,
+            epochs: 20,
+            samples_per_file,
+            ..Training::default()
+        };
+        run
+    };
     let mut all = vec![names, sweeps, pool, mix, rewrites, database, boot, listing, developer];
+    all.extend([training(1), training(4)]);
     if !ranges.speaks_nfs() || ranges.nfs().version == NfsVersion::V4_2 {
         all.push(ranges);
     }

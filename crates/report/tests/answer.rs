@@ -640,6 +640,6 @@ fn states_utilization_of_accelerators() {
     let names: Vec<_> = lines.next().unwrap().split(',').collect();
     let row: Vec<_> = lines.next().unwrap().split(',').collect();
     let value = |name| row[names.iter().position(|known| *known == name).unwrap()];
-    assert_eq!((value("accelerators"), value("samples_per_s")), ("2", "1100.000"));
+    assert_eq!((value("all_accelerators"), value("samples_per_s")), ("2", "1100.000"));
     assert_eq!(value("waited_s"), "0.051000");
 }

@@ -557,7 +557,7 @@ fn verdict_of(sorted: &TrialGroups<'_>, judged: &Judged) -> Verdict {
 const fn moves_data(pass: Pass) -> bool {
     pass.is_byte_rate()
         || pass.is_mix()
-        || matches!(pass, Pass::Seeks | Pass::ReadFiles | Pass::Transactions)
+        || matches!(pass, Pass::Seeks | Pass::ReadFiles | Pass::Transactions | Pass::Train)
 }
 
 #[cfg(test)]

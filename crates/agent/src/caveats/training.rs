@@ -1,8 +1,8 @@
-//! Caveat about the data set of a training.
+//! Caveats about the data set of a training, and about one with too few steps.
 
 use lab::facts::memory::Memory;
 use model::units::Size;
-use model::{Caveat, CaveatCode, Evidence, Pass, RunSpec};
+use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec};
 
 /// How many times larger than the memory of all hosts a data set must be.
 ///
@@ -37,4 +37,24 @@ pub fn about_data_set(spec: &RunSpec, pass: Pass, memory: Option<&Memory>) -> Op
             .because(evidence)
             .with_data(Evidence::bytes(bytes, needed, source)),
     )
+}
+
+/// Raises a caveat if much of what a training needs may have been read before its first step, which
+/// isn't counted: accelerators then seem to wait less than they would in a long training.
+pub fn about_steps(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
+    let work = result.scope.training?;
+    let needed = spec.training.steps_needed();
+    if work.steps >= needed {
+        return None;
+    }
+    let ahead = spec.training.batches_ahead();
+    let evidence = format!(
+        "readers may have read {} of the {} batches of each accelerator before its first step \
+         ended; at least {needed} steps are needed to measure its utilization",
+        ahead.min(work.steps),
+        work.steps,
+    );
+    let source = "ten steps for each batch that readers may read ahead";
+    let data = Evidence::counts(work.steps, needed, "steps", source);
+    Some(CaveatCode::TooShort.because(evidence).with_data(data))
 }

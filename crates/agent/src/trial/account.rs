@@ -188,6 +188,7 @@ impl Trial<'_> {
         caveats.extend(caveats::about_data(spec, result, mount));
         caveats.extend(caveats::about_memory(spec, result, mount, usable.as_ref(), seen.sources));
         caveats.extend(caveats::about_data_set(spec, result.pass, usable.as_ref()));
+        caveats.extend(caveats::about_steps(spec, result));
         caveats.extend(self.caveat_of_loops(spec, result, usable.as_ref()));
         caveats.extend(self.calendar());
         result.caveats.extend(caveats);

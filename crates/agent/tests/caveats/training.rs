@@ -1,8 +1,8 @@
 //! Data sets of trainings that fit into the memory of their hosts.
 
-use agent::caveats::about_data_set;
+use agent::caveats::{about_data_set, about_steps};
 use lab::facts::memory::Memory;
-use model::{Pass, RunSpec, Target, Training, Workload};
+use model::{CaveatCode, Pass, PassResult, RunSpec, Target, Training, TrainingWork, Workload};
 
 use crate::driven_agent::stream;
 
@@ -37,4 +37,16 @@ fn judges_only_what_hosts_can_cache() {
     let null = RunSpec { target: Target::Null, ..spec(1) };
     assert_eq!(about_data_set(&null, Pass::Train, Some(&memory)), None);
     assert_eq!(about_data_set(&spec(1), Pass::Train, None), None);
+}
+
+#[test]
+fn needs_ten_steps_per_batch_ahead() {
+    // Two readers may read two batches each.
+    let code = |steps| {
+        let mut result = PassResult::new(Pass::Train);
+        result.scope.training = Some(TrainingWork { steps, ..TrainingWork::default() });
+        about_steps(&spec(1), &result).map(|caveat| caveat.code)
+    };
+    assert_eq!((code(39), code(40)), (Some(CaveatCode::TooShort), None));
+    assert_eq!(about_steps(&spec(1), &PassResult::new(Pass::Read)), None);
 }

@@ -11,6 +11,7 @@ use model::{Ability, Host, RunSpec, Workload};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings};
 use stats::breaking::RATE_ACCURACY_PERMILLE;
 use stats::{LoadRange, LoadSearch};
+use workload::TrainingSteps;
 
 use crate::ControllerError;
 
@@ -117,7 +118,11 @@ impl<'a> RaisedLoad<'a> {
     pub fn plan(&self, load: u32) -> Result<Plan, PlanError> {
         let mut raw = self.raw.clone();
         raw.apply(&Overrides::default().with(self.setting, &[&load.to_string()]))?;
-        Plan::resolve(&raw, self.around)
+        let mut plan = Plan::resolve(&raw, self.around)?;
+        if self.setting == Setting::Accelerators {
+            plan.runs.iter_mut().for_each(lengthen_training);
+        }
+        Ok(plan)
     }
 
     /// Takes one run out of the plan with a load.
@@ -128,6 +133,14 @@ impl<'a> RaisedLoad<'a> {
         let missing = || format!("the plan has fewer runs at {}", self.ramp.describe_load(load));
         plan.runs.into_iter().nth(number).ok_or_else(missing)
     }
+}
+
+/// Adds epochs to a training until what was read before its first step hardly matters: with more
+/// accelerators, an epoch has fewer steps.
+fn lengthen_training(run: &mut RunSpec) {
+    let steps = TrainingSteps::new(&run.for_agents());
+    let epochs = run.training.steps_needed().div_ceil(steps.per_epoch.max(1));
+    run.training.epochs = run.training.epochs.max(u32::try_from(epochs).unwrap_or(u32::MAX));
 }
 
 /// Finds the setting to raise, with its first and its last value.

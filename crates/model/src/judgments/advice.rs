@@ -119,6 +119,7 @@ impl CaveatCode {
                 hint("more work in each pass"),
             ],
             Self::TooShort => vec![
+                with(Setting::Epochs, "more --epochs"),
                 with(Setting::Duration, "a longer --duration"),
                 with(Setting::FileSize, "larger files (--file-size)"),
                 with(Setting::Files, "more --files"),

@@ -14,6 +14,9 @@ use crate::text::words::words;
 /// step isn't counted, and fewer than four show nothing.
 const STEPS_MIN: u64 = 5;
 
+/// Steps for each batch that was read ahead, so that these are at most a tenth of all.
+const STEPS_PER_BATCH_AHEAD: u64 = 10;
+
 words! {
     /// A model that is trained, which determines the shape of its data set.
     TrainedModel {
@@ -190,6 +193,17 @@ impl Training {
     /// Returns the default size of a file in bytes.
     pub fn usual_file_bytes(&self) -> u64 {
         self.model.shape().sample_bytes * u64::from(self.samples_per_file)
+    }
+
+    /// Returns the batches of an accelerator that its readers may hold before it takes the first.
+    pub const fn batches_ahead(&self) -> u64 {
+        self.readers as u64 * self.prefetch as u64
+    }
+
+    /// Returns the number of steps from which on the batches that were read before the first step
+    /// hardly matter.
+    pub const fn steps_needed(&self) -> u64 {
+        self.batches_ahead() * STEPS_PER_BATCH_AHEAD
     }
 
     /// Returns true if each sample is a file, which is opened, read and closed. Files of several

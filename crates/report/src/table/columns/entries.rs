@@ -368,7 +368,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
     })
     .read("CPU: CPU time of the client per op; + that of the server, if known."),
-    nested_column("accelerators", |r| {
+    nested_column("all_accelerators", |r| {
         value_of(&r.judged.training, |it| Value::Count(it.accelerators.into()))
     }),
     nested_column("utilization", |r| {
