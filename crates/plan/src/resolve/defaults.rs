@@ -8,7 +8,7 @@
 use model::checkpoint::RANKS_PER_HOST_MAX;
 use model::contender::{Fairness, compares_systems};
 use model::setting::{Family, Setting, Value};
-use model::{NfsVersion, Order, Repetition, RunSpec, Target, Workload};
+use model::{NfsVersion, Order, Repetition, RunSpec, SizeDistribution, Target, Workload};
 
 use crate::resolve::plan::Plan;
 use crate::resolve::server::ServerPlan;
@@ -131,6 +131,9 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::SmallFiles => Value::Number(SMALL_FILES.max(run.all_workers().into())),
         // A size that find can distinguish from that of an empty file.
         Setting::SmallFileSize if run.workload == Workload::Listing => Value::Number(1),
+        Setting::SmallFileSize if run.workload == Workload::Transactions => {
+            Value::Sizes(Box::new(SizeDistribution::of_pool()))
+        }
         Setting::SmallFileSize => Value::Number(SMALL_FILE_BYTES),
         Setting::IoSize => io_size(run),
         // A transaction depends on the previous ones, so each worker has only one in flight.
@@ -168,5 +171,5 @@ fn io_size(spec: &RunSpec) -> Value {
     let usual = spec.workload.row().io_size_bytes;
     // A smaller file is transferred in one op. Pools and mixes have files of many sizes.
     let sized = !matches!(spec.workload, Workload::Transactions | Workload::OpMix);
-    Value::Number(if sized { usual.min(spec.file_size_bytes.max(1)) } else { usual })
+    Value::Number(if sized { usual.min(spec.largest_file_bytes().max(1)) } else { usual })
 }

@@ -86,11 +86,12 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
             }
         }
     }
-    let sizes = FileSet::new(spec, 0);
+    let sizes = FileSet::new(spec);
+    let found_sizes = FileSet::found_sizes(spec);
     for file in 0..spec.files {
         let directory = places.of_number(file) * targets + file % targets;
         let found = finds
-            && sizes.size(file) == Some(spec.file_size_bytes)
+            && sizes.size(file).is_some_and(|size| found_sizes.contains(&size))
             && has_find_text(Name::new(Sort::File, file).as_bytes());
         let content = &mut contents[directory as usize];
         content.entries += 1;

@@ -111,7 +111,8 @@ impl NfsAccess {
         };
         let find = if pass.lists() { self.find_rule(spec, config)? } else { FindRule::default() };
         let mount = self.mount();
-        let grid = block_grid(spec, pass, files.len());
+        let numbers = (first..).step_by(stride as usize).take(files.len());
+        let grid = block_grid(spec, pass, files.len(), numbers);
         Ok(NfsFiles {
             version: mount.version(),
             directory: self.work,
@@ -164,7 +165,8 @@ impl NfsAccess {
         });
         let found = found.map_err(|failure| self.failed("examine", &mark, &failure))?;
         let after_s = i64::from(found.mtime.seconds) - FIND_AGE_MAX_S;
-        Ok(FindRule { size_bytes: spec.file_size_bytes, after_s })
+        let sizes = FileSet::found_sizes(spec);
+        Ok(FindRule { size_min_bytes: *sizes.start(), size_max_bytes: *sizes.end(), after_s })
     }
 
     /// Finds out how to list names with their attributes, if that is requested.
@@ -190,7 +192,7 @@ impl NfsAccess {
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
         }
-        let set = FileSet::new(spec, config.seed);
+        let set = FileSet::new(spec);
         let places = Places::new(spec);
         let files = self.open_files(spec, Pass::OpMix, 0..set.files(), config)?;
         let mut links = Vec::with_capacity(set.links() as usize);
@@ -213,7 +215,7 @@ impl NfsAccess {
         numbers: impl Iterator<Item = u32>,
         config: &TargetConfig,
     ) -> Result<Vec<File>, TargetError> {
-        let set = FileSet::new(spec, config.seed);
+        let set = FileSet::new(spec);
         let places = Places::new(spec);
         let client_uids = spec.nfs().client_uids;
         let mut files = Vec::with_capacity(numbers.size_hint().0);
@@ -376,9 +378,21 @@ fn slots_limited(
 
 /// Divides files into the blocks in which they are written. Returns `None` if there are too many to
 /// track.
-fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
+fn block_grid(
+    spec: &RunSpec,
+    pass: Pass,
+    files: usize,
+    numbers: impl Iterator<Item = u32>,
+) -> Option<Grid> {
     if pass != Pass::OpMix {
-        return Some(Grid::with_equal_files(files, spec.file_size_bytes, spec.io_size_bytes));
+        let io_size = spec.io_size_bytes;
+        if spec.file_sizes.is_none() {
+            return Some(Grid::with_equal_files(files, spec.file_size_bytes, io_size));
+        }
+        let set = FileSet::new(spec);
+        let sizes = numbers.map(|number| set.size(number).unwrap_or(0));
+        let grid = Grid::from_ends(sizes, io_size, io_size);
+        return if grid.blocks() > UNCOMMITTED_BITS_MAX { None } else { Some(grid) };
     }
     let set = OpMixSet::new(spec);
     // Sizes are multiples of 1 KiB, and requests start at multiples of `io_size` or at a file's
@@ -392,7 +406,8 @@ fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
 /// Returns the maximum number of bytes transferred by one op.
 fn op_bytes(spec: &RunSpec) -> u64 {
     match spec.workload {
-        Workload::Transactions => spec.transactions.size_max_bytes.into(),
+        // An op is a whole file.
+        Workload::Transactions | Workload::Metadata => spec.largest_file_bytes(),
         _ => largest_op(spec).into(),
     }
 }
