@@ -46,6 +46,10 @@ pub(crate) struct RunArgs {
     /// model-load, op-mix, transactions or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
+    /// Measure the target with the workloads and settings of this plan, instead of its own targets
+    #[arg(long, value_name = "FILE", requires = "target", value_hint = ValueHint::FilePath,
+        help_heading = "Factors")]
+    pub plan: Option<PathBuf>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, data_ops,
     /// checkpoint, model_load, fio, iozone, dd, bonnie++
     #[arg(long, value_delimiter = ',', value_name = "KIND", help_heading = "Factors")]
