@@ -12,6 +12,7 @@ use engine::backend::BackendCounts;
 use engine::target::Inventory;
 use fleet::KindTotals;
 use model::{Caveat, CaveatCode, CrossCheck, Evidence, OpKind, Pass, PassResult, RunSpec, Share};
+use workload::FileSet;
 
 use crate::ServerCounts;
 
@@ -89,9 +90,9 @@ pub fn cross_checks(
         && result.errors() == 0
         && !spec.is_cut()
     {
-        let files = u64::from(sources.share.owned_below(spec.files, spec.workers));
+        let bytes = FileSet::new(spec).bytes_of(sources.share, spec.workers);
         let source = "bytes with the right content after the pass";
-        cross_checks.push(cross_check(spec.file_size_bytes * files, right, source));
+        cross_checks.push(cross_check(bytes, right, source));
     }
     if let Some(served) = &sources.server {
         let is_repeated = tally.recovered.repeats();

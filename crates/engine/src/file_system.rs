@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::FsWord;
 
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
+const NFS_MAGIC: FsWord = 0x6969;
 /// Magic number of ext2, ext3 and ext4.
 const EXT4_MAGIC: FsWord = 0xef53;
 
@@ -19,6 +20,8 @@ pub enum FileSystemType {
     Tmpfs,
     /// ext4 or one of its predecessors.
     Ext4,
+    /// A kernel's mount of any version.
+    Nfs,
     /// Any other type, or one that cannot be determined.
     Other,
 }
@@ -29,6 +32,7 @@ impl FileSystemType {
         match rustix::fs::statfs(path) {
             Ok(found) if found.f_type == TMPFS_MAGIC => Self::Tmpfs,
             Ok(found) if found.f_type == EXT4_MAGIC => Self::Ext4,
+            Ok(found) if found.f_type == NFS_MAGIC => Self::Nfs,
             _ => Self::Other,
         }
     }

@@ -32,6 +32,7 @@ pub mod testing;
 mod thread_io;
 mod thread_wait;
 mod timeline;
+pub mod tree_shape;
 mod watch;
 pub mod worker;
 pub mod working_set;

@@ -255,7 +255,7 @@ impl Ready {
         {
             admission = Some(Admission::with_rewrites(admission, Arc::clone(rewrites)));
         }
-        let working_set = WorkingSetTracker::new(spec, pass, seed);
+        let working_set = WorkingSetTracker::new(spec, pass);
         Ok(Self { opened, recorder, stream, admission, working_set })
     }
 

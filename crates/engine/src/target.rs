@@ -35,7 +35,6 @@ use workload::{FileSet, Journal, Name, Pattern};
 use crate::backend::Backend;
 use crate::backend::sparse::SparseLayout;
 use crate::clock::Clock;
-use crate::limits::PREPARE_IO;
 use crate::stop::Stop;
 use access::{NullAccess, TargetAccess, WorkerPass};
 use content::content_of;
@@ -168,13 +167,10 @@ pub struct TargetConfig {
     pub joins: bool,
 }
 
-/// Returns the maximum number of bytes transferred by a call. Metadata runs write files in one
-/// piece.
+/// Returns the maximum number of bytes transferred by a call.
 fn largest_op(spec: &RunSpec) -> u32 {
     match spec.workload {
-        Workload::Metadata | Workload::Listing => {
-            u32::try_from(spec.file_size_bytes).unwrap_or(PREPARE_IO)
-        }
+        Workload::Metadata | Workload::Listing => spec.small_file_piece(),
         Workload::Database => spec.io_size_bytes.max(spec.database.commit_bytes),
         _ => spec.io_size_bytes,
     }
@@ -370,7 +366,7 @@ impl TrialTarget {
     /// # Errors
     /// If it cannot be created, or a stop was requested.
     pub fn prepare(&self, spec: &RunSpec, pass: Pass) -> Result<(), TargetError> {
-        let set = FileSet::new(spec, self.config.seed);
+        let set = FileSet::new(spec);
         let todo = self.prepared.before(spec, pass, &set);
         self.access.prepare(todo, &set, spec, &self.config)
     }

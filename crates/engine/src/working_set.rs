@@ -46,7 +46,7 @@ enum Layout {
 impl WorkingSetTracker {
     /// Allocates bits for everything that a worker can touch in a pass. Returns `None` if it
     /// doesn't touch files by number.
-    pub fn new(spec: &RunSpec, pass: Pass, seed: u64) -> Option<Self> {
+    pub fn new(spec: &RunSpec, pass: Pass) -> Option<Self> {
         if pass.lists()
             || pass.is_of_developer()
             || matches!(
@@ -67,7 +67,7 @@ impl WorkingSetTracker {
                     | Pass::Train
             )
             || spec.layout.sharing == Sharing::Shared;
-        let bits = if revisits { Some(Bits::new(spec, seed)) } else { None };
+        let bits = if revisits { Some(Bits::new(spec)) } else { None };
         Some(Self { bits, files: 0, bytes: 0 })
     }
 
@@ -120,24 +120,32 @@ impl WorkingSetTracker {
 }
 
 impl Bits {
-    fn new(spec: &RunSpec, seed: u64) -> Self {
-        if spec.workload == Workload::OpMix {
-            return Self::for_op_mix(spec);
+    fn new(spec: &RunSpec) -> Self {
+        let unit_shift = spec.io_size_bytes.max(1).ilog2();
+        match spec.workload {
+            // Units are as small as the requests of a mix, and only files in use have any.
+            Workload::OpMix => {
+                let set = OpMixSet::new(spec);
+                let ends: Vec<_> = (0..set.files()).map(|file| set.written_end(file)).collect();
+                let unit_shift = spec.io_size_bytes.max(1).trailing_zeros().min(KIB_SHIFT);
+                Self::with_ends(&ends, unit_shift)
+            }
+            Workload::Transactions | Workload::KvCache => Self::with_equal_files(spec, unit_shift),
+            workload if workload != Workload::Developer && spec.file_sizes.is_none() => {
+                Self::with_equal_files(spec, unit_shift)
+            }
+            _ => {
+                let set = FileSet::new(spec);
+                let sizes = (0..set.files()).map(|file| set.size(file).unwrap_or(0));
+                Self::with_ends(&sizes.collect::<Vec<_>>(), unit_shift)
+            }
         }
-        let set = FileSet::new(spec, seed);
-        let files = u64::from(set.files());
-        // Appended data is beyond the file's size, so allow for one more request of the maximum
-        // size.
-        let mut largest = 0;
-        for file in 0..set.files() {
-            largest = largest.max(set.size(file).unwrap_or(0));
-        }
-        let largest = largest.max(u64::from(spec.transactions.size_max_bytes));
-        let largest = match spec.workload {
-            Workload::KvCache => spec.kv_cache.largest_bytes(spec.files),
-            _ => largest,
-        };
-        let mut unit_shift = spec.io_size_bytes.max(1).ilog2();
+    }
+
+    /// Gives all files the units of the largest one. Appends let files grow up to its size.
+    fn with_equal_files(spec: &RunSpec, mut unit_shift: u32) -> Self {
+        let files = u64::from(FileSet::new(spec).files());
+        let largest = spec.largest_file_bytes();
         // Double the unit until all bits fit. Each bit then represents more bytes, and the reported
         // size is rounded up to them.
         while unit_shift < 40
@@ -155,18 +163,15 @@ impl Bits {
         }
     }
 
-    /// Uses units as small as the requests of a mix, and only for files in use.
-    fn for_op_mix(spec: &RunSpec) -> Self {
-        let set = OpMixSet::new(spec);
-        let files = u64::from(set.files());
-        let ends: Vec<_> = (0..set.files()).map(|file| set.written_end(file)).collect();
-        let mut unit_shift = spec.io_size_bytes.max(1).trailing_zeros().min(KIB_SHIFT);
-        while unit_shift < 40 && count_units(&ends, unit_shift) > TOUCHED_BITS_MAX {
+    /// Gives each file units up to its own end.
+    fn with_ends(ends: &[u64], mut unit_shift: u32) -> Self {
+        let files = ends.len() as u64;
+        while unit_shift < 40 && count_units(ends, unit_shift) > TOUCHED_BITS_MAX {
             unit_shift += 1;
         }
         let mut next = 0;
         let mut firsts = Vec::with_capacity(ends.len() + 1);
-        for end in &ends {
+        for end in ends {
             firsts.push(next as u32);
             next += end.div_ceil(1 << unit_shift);
         }
@@ -298,8 +303,8 @@ mod tests {
 
     #[test]
     fn counts_shared_data_once() {
-        let mut one = WorkingSetTracker::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
-        let mut two = WorkingSetTracker::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
+        let mut one = WorkingSetTracker::new(&spec(Workload::Mixed), Pass::Mix).unwrap();
+        let mut two = WorkingSetTracker::new(&spec(Workload::Mixed), Pass::Mix).unwrap();
         for place in [0, 1, 9, 1] {
             one.record_ended(&[done(OpKind::Read, 99, place << 12, 4096)]);
         }
@@ -316,8 +321,8 @@ mod tests {
     #[test]
     fn counts_bytes_and_names_of_set() {
         let spec = spec(Workload::Transactions);
-        let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
-        let known = FileSet::new(&spec, 1).files();
+        let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions).unwrap();
+        let known = FileSet::new(&spec).files();
         working_set
             .record_ended(&[done(OpKind::ReadFile, 3, 0, 10), done(OpKind::Remove, 3, 0, 0)]);
         working_set
@@ -332,13 +337,12 @@ mod tests {
 
     #[test]
     fn what_comes_once_is_counted() {
-        let mut working_set =
-            WorkingSetTracker::new(&spec(Workload::Stream), Pass::Write, 1).unwrap();
+        let mut working_set = WorkingSetTracker::new(&spec(Workload::Stream), Pass::Write).unwrap();
         working_set.record_ended(&[done(OpKind::Write, 0, 0, 4096)]);
         working_set.note_total(2, 3 << 12);
         let expected = WorkingSet { files: 2, bytes: 3 << 12, unit_bytes: 0 };
         assert_eq!(working_set.working_set(), expected);
-        assert!(WorkingSetTracker::new(&spec(Workload::Metadata), Pass::Mkdir, 1).is_none());
+        assert!(WorkingSetTracker::new(&spec(Workload::Metadata), Pass::Mkdir).is_none());
     }
 
     #[test]
@@ -346,10 +350,10 @@ mod tests {
         let mut spec = RunBuilder::from(spec(Workload::OpMix)).io_size_bytes(8 << 10).build();
         spec.op_mix.set_bytes_per_rate = 0;
         spec.op_mix.accessed_percent = 100;
-        let set = FileSet::new(&spec, 1);
+        let set = FileSet::new(&spec);
         let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
         let large = (0..100).find(|file| set.size(*file) == Some(1 << 20)).unwrap();
-        let mut working_set = WorkingSetTracker::new(&spec, Pass::OpMix, 1).unwrap();
+        let mut working_set = WorkingSetTracker::new(&spec, Pass::OpMix).unwrap();
         working_set.record_ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
         working_set.record_ended(&[done(OpKind::Read, small, 0, 1 << 10)]);
         working_set.record_ended(&[done(OpKind::Write, small, 1 << 10, 3 << 10)]);
@@ -363,13 +367,13 @@ mod tests {
     #[test]
     fn scales_units_of_huge_sets() {
         let spec = RunBuilder::from(spec(Workload::Transactions)).file_size_bytes(1 << 40).build();
-        let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
+        let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions).unwrap();
         working_set.record_ended(&[done(OpKind::Create, 5000, 0, 700)]);
         working_set.record_ended(&[done(OpKind::ReadFile, 5000, 0, 700)]);
         let set = working_set.working_set();
         assert_eq!((set.files, set.bytes), (1, 700));
         let huge = RunBuilder::from(spec).workload(Workload::Mixed).build();
-        let mut working_set = WorkingSetTracker::new(&huge, Pass::Mix, 1).unwrap();
+        let mut working_set = WorkingSetTracker::new(&huge, Pass::Mix).unwrap();
         working_set.record_ended(&[done(OpKind::Read, 99, (1 << 40) - 4096, 4096)]);
         let set = working_set.working_set();
         assert!(set.unit_bytes > 1 << 20 && set.bytes == set.unit_bytes, "{set:?}");

@@ -138,7 +138,7 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
         progress: &progress,
         timing,
         clock: &clock,
-        working_set: WorkingSetTracker::new(spec, pass, 42),
+        working_set: WorkingSetTracker::new(spec, pass),
         queue_depth,
     };
     let end = worker.run();

@@ -134,7 +134,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
             progress: &progress,
             timing: Timing::new(spec, pass, target.clock().now_ns()),
             clock: target.clock().as_ref(),
-            working_set: WorkingSetTracker::new(spec, pass, 1),
+            working_set: WorkingSetTracker::new(spec, pass),
             queue_depth,
         };
         let before = ALLOCATIONS.get();

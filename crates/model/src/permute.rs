@@ -31,7 +31,7 @@ impl Permutation {
     }
 
     /// Returns how many numbers there are.
-    pub(crate) const fn count(&self) -> u64 {
+    pub const fn count(&self) -> u64 {
         self.count
     }
 

@@ -12,6 +12,7 @@ mod table;
 
 use std::sync::LazyLock;
 
+use crate::runs::file_sizes::SizeDistribution;
 use crate::runs::pass::Pass;
 use crate::runs::spec::RunSpec;
 use crate::runs::workload::Workload;
@@ -90,6 +91,8 @@ pub enum Value {
     Number(u64),
     /// Any number between these two, as the server decides from moment to moment.
     Span { min: u64, max: u64 },
+    /// Sizes that differ from file to file; see [`Setting::takes_distribution`].
+    Sizes(Box<SizeDistribution>),
     /// Yes or no.
     Flag(bool),
     /// One of [`Setting::words`].
@@ -227,6 +230,11 @@ impl Setting {
         }
     }
 
+    /// Returns true if its levels may be distributions of sizes.
+    pub const fn takes_distribution(self) -> bool {
+        matches!(self, Self::FileSize | Self::SmallFileSize)
+    }
+
     /// Returns true if a run depends on it, given the earlier settings. A setting that does not
     /// apply never multiplies runs, is not shown, and keeps its fixed value.
     pub fn applies(self, run: &RunSpec) -> bool {
@@ -257,6 +265,11 @@ impl Setting {
 
     /// Returns its level in a run.
     pub fn get(self, run: &RunSpec) -> Value {
+        if self.takes_distribution()
+            && let Some(sizes) = &run.file_sizes
+        {
+            return Value::Sizes(sizes.clone());
+        }
         match self.row().place {
             FieldAccess::Run(get, _) => get(run).value(),
             FieldAccess::Nfs(get, _) => get(&run.nfs()).value(),
@@ -268,6 +281,14 @@ impl Setting {
     /// such part; the run may then have lost its old level.
     #[must_use]
     pub fn put(self, run: &mut RunSpec, value: Value) -> bool {
+        // The mean depends on the number of files, which is known by now.
+        if self.takes_distribution() {
+            run.file_sizes = None;
+            if let Value::Sizes(sizes) = value {
+                *run = run.clone().with_sizes(*sizes);
+                return true;
+            }
+        }
         // NFS settings are stored in the target if our client speaks NFS, and in the mount if the
         // kernel does.
         let field: &mut dyn Field = match (self.row().place, &mut run.target, &mut run.lab) {

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use crate::faults::soak::Soak;
+use crate::runs::file_sizes::SizeDistribution;
 use crate::runs::pass::Pass;
 use crate::runs::sampling::Sampling;
 use crate::runs::spec::{Durability, RunSpec};
@@ -38,6 +39,22 @@ impl RunBuilder {
 
     pub fn build(self) -> RunSpec {
         self.run
+    }
+
+    /// Gives all files the same size.
+    pub fn file_size_bytes(mut self, bytes: u64) -> Self {
+        self.run.file_size_bytes = bytes;
+        self.run.file_sizes = None;
+        self
+    }
+
+    /// Gives the files sizes by a distribution, once their number is set.
+    ///
+    /// # Panics
+    /// If the text is not a distribution.
+    pub fn file_sizes(self, text: &str) -> Self {
+        let sizes = text.parse::<SizeDistribution>();
+        Self { run: self.run.with_sizes(sizes.unwrap_or_else(|error| panic!("{error}"))) }
     }
 
     /// Uses a directory on this host, through system calls.
@@ -74,7 +91,6 @@ setters! {
     backend: BackendKind => backend, "Sets how ops are executed.";
     workload: Workload => workload, "Sets what kind of work is done.";
     io_size_bytes: u32 => io_size_bytes, "Sets the bytes of one read or write.";
-    file_size_bytes: u64 => file_size_bytes, "Sets the size of each file.";
     files: u32 => files, "Sets how many files the set has.";
     workers: u32 => workers, "Sets the threads on each client host.";
     clients: u32 => clients, "Sets how many NFS clients are emulated.";

@@ -11,7 +11,12 @@
 //! that overlaps a write may return either version.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+
+use model::RunSpec;
+
+use crate::file_set::FileSet;
 
 /// Maximum number of tracked blocks: 384 MiB.
 pub(crate) const REWRITTEN_BLOCKS_MAX: u64 = 16 << 20;
@@ -40,8 +45,16 @@ pub struct Rewrites {
     writer: u32,
     has_others: bool,
     block_bytes: u64,
-    blocks_per_file: u64,
+    extents: Extents,
     blocks: Vec<Block>,
+}
+
+/// Where the blocks of a file are.
+enum Extents {
+    /// All files have this number of blocks.
+    Even(u64),
+    /// The first block of each file, and the end of the last one.
+    Each(Arc<[u64]>),
 }
 
 #[derive(Default)]
@@ -68,22 +81,24 @@ impl Rewrites {
     /// be 0; `has_others` means that others write to the same files.
     ///
     /// Returns `None` for more than `REWRITTEN_BLOCKS_MAX` blocks.
-    pub fn new(
-        writer: u32,
-        has_others: bool,
-        files: u32,
-        file_bytes: u64,
-        block_bytes: u32,
-    ) -> Option<Self> {
-        let block_bytes = u64::from(block_bytes.max(1));
-        let blocks_per_file = file_bytes.div_ceil(block_bytes);
-        let count = blocks_per_file.checked_mul(files.into())?;
+    pub fn new(writer: u32, has_others: bool, spec: &RunSpec) -> Option<Self> {
+        let block_bytes = u64::from(spec.io_size_bytes.max(1));
+        let blocks_per_file = spec.file_size_bytes.div_ceil(block_bytes);
+        let (extents, count) = match FileSet::new(spec).first_blocks(spec.io_size_bytes) {
+            None => {
+                (Extents::Even(blocks_per_file), blocks_per_file.checked_mul(spec.files.into())?)
+            }
+            Some(firsts) => {
+                let count = firsts.last().copied()?;
+                (Extents::Each(firsts), count)
+            }
+        };
         if count > REWRITTEN_BLOCKS_MAX {
             return None;
         }
         let mut blocks = Vec::new();
         blocks.resize_with(count as usize, Block::default);
-        Some(Self { writer, has_others, block_bytes, blocks_per_file, blocks })
+        Some(Self { writer, has_others, block_bytes, extents, blocks })
     }
 
     /// Records a write before its data is created.
@@ -176,16 +191,23 @@ impl Rewrites {
 
     fn block_at(&self, file: u32, offset_bytes: u64) -> Option<&Block> {
         let number = offset_bytes / self.block_bytes;
-        if number >= self.blocks_per_file {
-            return None;
-        }
-        self.blocks.get((u64::from(file) * self.blocks_per_file + number) as usize)
+        let (first, end) = match &self.extents {
+            Extents::Even(each) => {
+                let first = u64::from(file) * each;
+                (first, first + each)
+            }
+            Extents::Each(firsts) => (*firsts.get(file as usize)?, *firsts.get(file as usize + 1)?),
+        };
+        let at = first + number;
+        if at < end { self.blocks.get(at as usize) } else { None }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Workload;
+    use model::testing::RunBuilder;
 
     const fn own(number: u32) -> WriteId {
         WriteId { writer: 7, number }
@@ -193,8 +215,13 @@ mod tests {
 
     const PREPARED: WriteId = WriteId { writer: 0, number: 0 };
 
+    fn run(files: u32, file_bytes: u64, block_bytes: u32) -> RunSpec {
+        let run = RunBuilder::new(Workload::Mixed).files(files).file_size_bytes(file_bytes);
+        run.io_size_bytes(block_bytes).build()
+    }
+
     fn blocks(has_others: bool) -> Rewrites {
-        Rewrites::new(7, has_others, 2, 300, 100).unwrap()
+        Rewrites::new(7, has_others, &run(2, 300, 100)).unwrap()
     }
 
     fn write(rewrites: &Rewrites) -> WriteId {
@@ -288,15 +315,17 @@ mod tests {
 
     #[test]
     fn follows_limited_number_of_blocks() {
-        assert!(Rewrites::new(1, false, 2, (REWRITTEN_BLOCKS_MAX / 2 + 1) * 10, 10).is_none());
-        assert!(Rewrites::new(1, false, u32::MAX, u64::MAX, 1).is_none());
+        assert!(
+            Rewrites::new(1, false, &run(2, (REWRITTEN_BLOCKS_MAX / 2 + 1) * 10, 10)).is_none()
+        );
+        assert!(Rewrites::new(1, false, &run(u32::MAX, u64::MAX, 1)).is_none());
     }
 
     #[test]
     fn never_refuses_allowed_value_across_threads() {
         use std::sync::atomic::AtomicU32 as Register;
         // A register that is read and written concurrently, like a block on a server.
-        let rewrites = Rewrites::new(7, false, 1, 1, 1).unwrap();
+        let rewrites = Rewrites::new(7, false, &run(1, 1, 1)).unwrap();
         let register = Register::new(0);
         std::thread::scope(|scope| {
             for worker in 0..4_u32 {

@@ -324,7 +324,7 @@ impl Family {
             }
             _ if pass.lists() => Self::Directories(Directories::new(spec, kind, worker)),
             _ if pass.moves_blocks() => Self::Sweep(Sweep::new(spec, pass, kind, worker, seed)),
-            _ => Self::ByName(ByName::new(spec, pass, kind, worker, seed)),
+            _ => Self::ByName(ByName::new(spec, pass, kind, worker)),
         }
     }
 

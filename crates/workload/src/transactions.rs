@@ -8,9 +8,9 @@
 //! **Source:** J. Katcher, "PostMark: a new file system benchmark", NetApp TR3022, 1997.
 
 use model::random::{SplitMix64, below};
-use model::{Op, OpKind, RunSpec, Transactions};
+use model::{FileSizes, Op, OpKind, RunSpec, Transactions};
 
-use crate::file_set::{size_seed, uniform};
+use crate::file_set::FileSet;
 use crate::moved_bytes::MovedBytes;
 
 /// Maximum growth of a pool without a limit, in files.
@@ -29,11 +29,13 @@ struct File {
 #[derive(Clone, Debug)]
 pub(crate) struct PoolStream {
     settings: Transactions,
+    sizes: FileSizes,
+    /// Size up to which appends let a file grow, in bytes.
+    largest_bytes: u32,
     pool: Vec<File>,
     /// Maximum number of files in the pool; there is room for this many.
     most: usize,
     random: SplitMix64,
-    size_seed: u64,
     /// Number of the next file to create.
     created: u32,
     left: u64,
@@ -47,23 +49,20 @@ pub(crate) struct PoolStream {
 impl PoolStream {
     pub(crate) fn new(spec: &RunSpec, worker: u32, seed: u64) -> Self {
         let settings = spec.transactions;
-        let size_seed = size_seed(seed);
-        let least = settings.size_min_bytes;
-        let largest = settings.size_max_bytes;
-        let settings = Transactions { size_max_bytes: largest.max(least), ..settings };
+        let sizes = FileSet::sizes(spec);
         let growth = settings.count.min(GROWTH_MAX) as usize;
         let most = spec.files as usize + growth;
         let mut pool = Vec::with_capacity(most);
         for number in 0..spec.files {
-            let bytes = uniform(size_seed, number, least, settings.size_max_bytes) as u32;
-            pool.push(File { number, bytes });
+            pool.push(File { number, bytes: sizes.size(number.into()) as u32 });
         }
         Self {
+            largest_bytes: spec.largest_file_bytes() as u32,
+            sizes,
             pool,
             most,
             settings,
             random: SplitMix64::new(model::random::draw(seed, TRANSACTIONS)),
-            size_seed,
             created: spec.files,
             left: settings.count,
             workers: spec.workers,
@@ -127,7 +126,7 @@ impl PoolStream {
         }
         let at = below(chosen, self.pool.len() as u64) as usize;
         let file = &mut self.pool[at];
-        let room = self.settings.size_max_bytes.saturating_sub(file.bytes);
+        let room = self.largest_bytes.saturating_sub(file.bytes);
         if reads || room == 0 {
             return Op::new(OpKind::ReadFile, file.number, 0, file.bytes);
         }
@@ -151,25 +150,19 @@ impl PoolStream {
     fn create_file(&mut self) -> Op {
         let number = self.created;
         self.created += 1;
-        let Transactions { size_min_bytes, size_max_bytes, .. } = self.settings;
-        let bytes = uniform(self.size_seed, number, size_min_bytes, size_max_bytes) as u32;
+        let bytes = self.sizes.size(number.into()) as u32;
         self.pool.push(File { number, bytes });
         Op::new(OpKind::Create, number, 0, bytes)
     }
 }
 
-/// Returns the mean size of a new file, in bytes.
-pub(crate) fn mean_size(settings: &Transactions) -> u64 {
-    let least = u64::from(settings.size_min_bytes);
-    least.midpoint(u64::from(settings.size_max_bytes).max(least))
-}
-
 /// Estimates the bytes read and written by `ops` ops: half of them are reads and appends, half
 /// create and remove files. An append fills half of the room below the maximum size, and files grow
 /// by that until they are removed.
-pub(crate) fn mean_bytes(settings: &Transactions, ops: u64) -> MovedBytes {
-    let size = mean_size(settings);
-    let appended = u64::from(settings.size_max_bytes).saturating_sub(size) / 2;
+pub(crate) fn mean_bytes(spec: &RunSpec, ops: u64) -> MovedBytes {
+    let settings = &spec.transactions;
+    let size = spec.file_size_bytes;
+    let appended = spec.largest_file_bytes().saturating_sub(size) / 2;
     let half = |percent: u64, bytes: u64| {
         let all = u128::from(ops) * u128::from(percent) * u128::from(bytes) / 200;
         u64::try_from(all).unwrap_or(u64::MAX)

@@ -32,7 +32,7 @@ pub(super) fn cross_checks(
         return Vec::new();
     }
     let files = u64::from(share.owned_below(spec.files, spec.workers));
-    let set_bytes = spec.file_size_bytes * files;
+    let set_bytes = FileSet::new(spec).bytes_of(share, spec.workers);
     // A pass that was cut short by a limit may leave incomplete files.
     let is_whole = !spec.is_cut();
     let mut cross_checks = Vec::new();
@@ -80,7 +80,7 @@ pub(super) fn cross_checks(
             cross_checks.push(cross_check(left, inventory.files, FILES));
         }
         Pass::Serve => {
-            let set = FileSet::new(spec, 0);
+            let set = FileSet::new(spec);
             let is_ours = |file: &u32| share.owns(*file, spec.workers);
             let before = (0..spec.files).filter(is_ours).filter_map(|file| set.size(file)).count();
             let created = before as u64 + count_kind(result, OpKind::Create).0;
@@ -123,8 +123,7 @@ fn of_mix(
     others: &[KindTotals],
     inventory: Inventory,
 ) -> Vec<CrossCheck> {
-    // The seed only affects file sizes, not the number of files.
-    let set = FileSet::new(spec, 0);
+    let set = FileSet::new(spec);
     let created = sum_ops(result, others, OpKind::Create) + sum_ops(result, others, OpKind::Link);
     let files = (set.totals().0 + created).saturating_sub(sum_ops(result, others, OpKind::Remove));
     let directories = places(spec, Share::ALL)

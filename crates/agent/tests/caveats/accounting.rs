@@ -8,7 +8,7 @@ use agent::accounting::{self, CrossCheckSources};
 use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::{
     BackendKind, CaveatCode, CrossCheck, Durability, NfsVersion, OpKind, Pass, PassResult, RunSpec,
-    Share, Sharing, Target, Workload,
+    Share, Sharing, SizeDistribution, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 
@@ -59,6 +59,7 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
     let mut pool = RunSpec { workload: Workload::Transactions, files: 20, ..small.clone() };
     pool.transactions.count = 200;
     pool.transactions.directories = 3;
+    let pool = pool.with_sizes(SizeDistribution::of_pool());
     let mut mix = RunSpec { workload: Workload::OpMix, files: 20, ..small.clone() };
     "sfs3-like-v3".clone_into(&mut mix.op_mix.name);
     let ranges = RunSpec {
@@ -83,7 +84,17 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
     boot.vm_boot.bytes = 500_000;
     let mut base = boot.clone();
     base.vm_boot.base_image = true;
+    // Files of different sizes: empty ones, and some that take several pieces or ops.
+    let sized = |run: &RunSpec, sizes: &str| run.clone().with_sizes(sizes.parse().unwrap());
+    let various = RunSpec { files: 10, passes: sweeps.to_vec(), ..small.clone() };
+    let few = RunSpec { workload: Workload::Mixed, files: 5, ..small.clone() };
+    let mut many = sized(&tree, "list 0B:20 1B-300B:70 1500KiB:10");
+    many.io_size_bytes = many.small_file_piece();
     vec![
+        sized(&various, "list 0B:20 1B:20 9000B-90kB:60"),
+        sized(&few, "uniform 1B 60kB"),
+        sized(&listing, "lognormal 7B 1.0"),
+        many,
         ranges,
         database,
         log,

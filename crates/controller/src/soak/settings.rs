@@ -104,6 +104,12 @@ pub fn check(plan: &Plan, planned: &PlannedDisturbances) -> Result<(), Controlle
             run.files
         )));
     }
+    if let Some(sizes) = &run.file_sizes {
+        return Err(ControllerError::Request(format!(
+            "a soak keeps a journal of files of the same size, but --file-size is `{sizes}` \
+             (hint: use one size)"
+        )));
+    }
     let blocks = run.file_size_bytes.div_ceil(u64::from(run.io_size_bytes).max(1));
     let blocks = blocks.saturating_mul(run.files.into());
     if blocks > JOURNAL_BLOCKS_MAX || run.io_size_bytes < 512 {

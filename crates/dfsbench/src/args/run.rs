@@ -47,6 +47,10 @@ pub(crate) struct RunArgs {
     /// vm-boot, vm-images or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
+    /// Measure the target with the workloads and settings of this plan, instead of its own targets
+    #[arg(long, value_name = "FILE", requires = "target", value_hint = ValueHint::FilePath,
+        help_heading = "Factors")]
+    pub plan: Option<PathBuf>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, data_ops,
     /// checkpoint, model_load, training, database, vm_boot, developer, fio, iozone, dd, bonnie++
     #[arg(long, value_delimiter = ',', value_name = "KIND", help_heading = "Factors")]

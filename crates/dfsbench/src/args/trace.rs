@@ -50,17 +50,23 @@ const DESCRIBE_EXAMPLES: &str = "\
 Examples:
   dfsbench describe nfs.dfst                       calls, data, files, clients, arrivals, over time
   dfsbench describe nfs.dfst --format json | jq .reads
-  dfsbench describe nfs.dfst --as-plan -o load.toml && dfsbench run load.toml --dry-run";
+  dfsbench describe nfs.dfst --as-plan -o load.toml && dfsbench run load.toml --dry-run
+  dfsbench describe DIR                            files, sizes, levels and entries of a tree
+  dfsbench describe DIR --as-plan -o tree.toml && dfsbench run DIR --plan tree.toml --dry-run";
 
-/// Describes the load in a trace: calls by kind, client and time, response times, sizes, sequential
-/// and random accesses, files, working set, bursts, and how complete the trace is.
+/// Describes the load in a trace, or the shape of a directory tree.
+///
+/// Of a trace: calls by kind, client and time, response times, sizes, sequential and random
+/// accesses, files, working set, bursts, and how complete the trace is. Of a directory: files,
+/// bytes, sizes, levels, and entries per directory. Names and attributes are read, symbolic links
+/// are not followed, and other file systems not entered.
 ///
 /// Response times are as seen where the traffic was captured. An NFSv4 compound counts as its main
 /// operation.
 #[derive(Debug, Parser)]
 #[command(after_help = DESCRIBE_EXAMPLES)]
 pub(crate) struct DescribeArgs {
-    /// Trace from `dfsbench capture`; `-` is stdin
+    /// Trace from `dfsbench capture`, `-` for stdin, or a directory
     #[arg(value_hint = ValueHint::FilePath)]
     pub trace: PathBuf,
     /// Output format
@@ -69,7 +75,8 @@ pub(crate) struct DescribeArgs {
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Print a plan with an op_mix that models this load, and how far the model is off
+    /// Print a plan that models this load with an op_mix, or this tree with metadata, and how far
+    /// the model is off
     #[arg(long, conflicts_with = "format")]
     pub as_plan: bool,
 }

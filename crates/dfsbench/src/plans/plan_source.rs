@@ -59,7 +59,10 @@ pub(crate) fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::NULL),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
-        Some(text) => load_named(text)?,
+        Some(text) => match &args.plan {
+            None => load_named(text)?,
+            Some(path) => load_for_target(path, text)?,
+        },
     };
     apply(&mut raw, args)?;
     Ok(raw)
@@ -78,6 +81,22 @@ pub(crate) fn load_named(text: &str) -> Result<RawPlan, Failure> {
             Ok(RawPlan::for_target(plan::parse_target(text)?))
         }
     }
+}
+
+/// Reads a plan, and replaces its targets.
+///
+/// # Errors
+/// If it can't be read, or `text` is not a target.
+fn load_for_target(path: &Path, text: &str) -> Result<RawPlan, Failure> {
+    if Preset::find_by_name(text).is_some() || is_plan_file(text) {
+        return Err(Failure::Usage(format!(
+            "--plan: `{text}` is a plan of its own (hint: name a directory or nfs://server/export)"
+        )));
+    }
+    check_spelling(text)?;
+    let mut raw = read_plan(path)?;
+    raw.replace_targets(plan::parse_target(text)?);
+    Ok(raw)
 }
 
 /// Reads the files that a plan refers to: mixes and recipes.
@@ -113,10 +132,11 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
 
 /// Rejects `--scale` for a bare target: only a plan has sizes to scale. A checkpoint or a
 /// training without a plan has the size of its model.
-fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
+fn check_scale(given: &Overrides, target: Option<&str>, has_plan: bool) -> Result<(), Failure> {
     match target {
         Some(text)
-            if given.scale.is_some()
+            if !has_plan
+                && given.scale.is_some()
                 && given.workload != [Workload::Checkpoint.name()]
                 && given.workload != [Workload::Training.name()]
                 && !is_plan_file(text)
@@ -141,7 +161,7 @@ pub(crate) fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     // Scale first, because values given as flags are not scaled.
     raw.apply(&Overrides { scale: defaults.scale.take(), ..Overrides::default() })?;
     let given = args.overrides();
-    check_scale(&given, args.target.as_deref())?;
+    check_scale(&given, args.target.as_deref(), args.plan.is_some())?;
     raw.apply(&given)?;
     if let Some((trials, duration)) = args.effort() {
         raw.apply(&effort_overrides(raw, &given, trials, duration))?;

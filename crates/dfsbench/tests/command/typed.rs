@@ -9,8 +9,8 @@ use crate::traces::write_pcap;
 const REFUSED: [(&str, &str); 13] = [
     ("curve --workload", "a curve needs a workload that can run at a fixed rate"),
     ("curve --bound-quantile", "--bound <TIME>"),
-    ("curve --files", "no run of this plan depends on it"),
-    ("curve --file-size", "no run of this plan depends on it"),
+    ("curve --files", "nor to op_mix, whose files follow"),
+    ("curve --file-size", "nor to op_mix, whose sizes are"),
     ("curve --direct", "applies only to posix and uring"),
     ("curve --rate", "a curve measures several rates"),
     ("ramp --raise client_hosts", "clients cannot be added to every run of this plan"),
@@ -236,7 +236,8 @@ fn rig_of_examples() -> Cli {
 }
 
 /// Why an example is refused on a machine without its servers, hosts or packets.
-const ABSENT: [(&str, &str); 14] = [
+const ABSENT: [(&str, &str); 15] = [
+    ("describe target --as-plan", "it has no files"),
     ("factors 3 4 7", "holds no campaign 7"),
     // All campaigns here were run on the same kernel.
     ("factors old.db new.db:2", "so it is not a factor"),

@@ -499,3 +499,30 @@ fn names_package_of_missing_program() {
         cli.assert_target_is_empty();
     }
 }
+
+#[test]
+fn runs_plan_of_described_tree() {
+    let cli = Cli::new();
+    let tree = cli.folder().join("tree");
+    for (name, bytes) in [("a/one", 1), ("a/b/two", 3_000), ("a/b/none", 0), ("c/big", 1_500_000)] {
+        let path = tree.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, vec![b'x'; bytes]).unwrap();
+    }
+    let json = cli.run(&["describe", "tree", "--format", "json"]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((json["files"].as_u64(), json["directories"].as_u64()), (Some(4), Some(3)));
+    assert_eq!(cli.run(&["describe", "tree", "--as-plan", "-o", "tree.toml"]).code, 0);
+    assert_eq!(json["plan"], std::fs::read_to_string(cli.folder().join("tree.toml")).unwrap());
+    let run = ["run", "target", "--plan", "tree.toml", "--trials", "1", "--quiet"];
+    let end = cli.run(&[&run[..], &["--format", "json"]].concat());
+    let results: Value = serde_json::from_str(&end.stdout).unwrap();
+    let create = &results["figures"][0];
+    assert_eq!((create["target"].as_str(), create["pass"].as_str()), (Some("dir"), Some("create")));
+    let sizes = "list 0B:25 1B:25 3000B:25 1500000B:25";
+    assert_eq!(create["settings"]["file_sizes"].as_str(), Some(sizes), "{create}");
+    assert_eq!(figures(&end).len(), 4);
+    cli.assert_target_is_empty();
+    cli.refused(&["run", "tree.toml", "--plan", "tree.toml"], 2, &["is a plan of its own"]);
+    cli.refused(&["describe", "target", "--as-plan"], 2, &["it has no files"]);
+}

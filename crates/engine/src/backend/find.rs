@@ -3,12 +3,13 @@
 /// Seconds within which a file must have been modified.
 pub(crate) const FIND_AGE_MAX_S: i64 = 24 * 60 * 60;
 
-/// The properties of the files that a find looks for: a text in their names, an exact size, and a
+/// The properties of the files that a find looks for: a text in their names, a size, and a
 /// modification less than a day before the working directory's mark. Both times are the server's.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FindRule {
-    /// Size in bytes.
-    pub size_bytes: u64,
+    /// Smallest and largest size in bytes.
+    pub size_min_bytes: u64,
+    pub size_max_bytes: u64,
     /// Time of the last modification, in seconds: files must be newer.
     pub after_s: i64,
 }
@@ -16,7 +17,9 @@ pub struct FindRule {
 impl FindRule {
     /// Returns true if size and modification time fit.
     pub(crate) const fn matches_attributes(&self, size_bytes: u64, modified_s: i64) -> bool {
-        size_bytes == self.size_bytes && modified_s > self.after_s
+        self.size_min_bytes <= size_bytes
+            && size_bytes <= self.size_max_bytes
+            && modified_s > self.after_s
     }
 }
 

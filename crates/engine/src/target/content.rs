@@ -48,9 +48,7 @@ pub fn follow_rewrites(pattern: Pattern, spec: &RunSpec, share: Share) -> Patter
     // A number greater than 0 that no other agent uses.
     let writer = share.first + 1;
     let has_others = share.count < spec.workers;
-    let files = spec.files;
-    let file_bytes = spec.file_size_bytes;
-    match Rewrites::new(writer, has_others, files, file_bytes, spec.io_size_bytes) {
+    match Rewrites::new(writer, has_others, spec) {
         Some(rewrites) => pattern.rewritten(Arc::new(rewrites)),
         None => pattern,
     }
@@ -80,7 +78,7 @@ impl TrialTarget {
             return;
         }
         let own = self.config.share;
-        let set = FileSet::new(spec, self.config.seed);
+        let set = FileSet::new(spec);
         self.make_files(&set, |number| own.owns(number, spec.workers));
     }
 
@@ -97,7 +95,7 @@ impl TrialTarget {
             return self.config.pattern.generate_all();
         }
         let is_anywhere = works_anywhere(spec, pass);
-        let set = FileSet::new(spec, self.config.seed);
+        let set = FileSet::new(spec);
         self.make_files(&set, |number| is_anywhere || share.owns(number, spec.workers));
     }
 

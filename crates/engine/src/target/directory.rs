@@ -33,6 +33,7 @@ use super::marked_directories::remove_directory;
 use super::neighbor_search;
 use super::neighbors::Neighbors;
 use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError};
+use crate::file_system::FileSystemType;
 use crate::limits::PREPARE_IO;
 
 /// Time for a kernel's NFS client to write back files that are being removed.
@@ -389,13 +390,19 @@ fn check_target(target: &Path) -> Result<(), TargetError> {
 /// Largest block that a small file is assumed to occupy, in bytes.
 const BLOCK_BYTES_MAX: u64 = 64 << 10;
 
+/// Block size that the file systems of NFS servers are assumed to have, in bytes.
+const BLOCK_BYTES_OF_SERVERS: u64 = 4 << 10;
+
 /// Checks that a target has enough space for its share of the files.
 fn check_space(target: &Path, spec: &RunSpec, targets: usize) -> Result<(), TargetError> {
     // If the file system doesn't report its space, assume that there is enough.
     let Ok(found) = rustix::fs::statvfs(target) else { return Ok(()) };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
-    // NFS clients report their transfer size instead of the block size, so don't trust large ones.
-    let block = found.f_frsize.clamp(1, BLOCK_BYTES_MAX);
+    // NFS clients report their transfer size instead of the block size.
+    let block = match FileSystemType::from_path(target) {
+        FileSystemType::Nfs => BLOCK_BYTES_OF_SERVERS,
+        _ => found.f_frsize.clamp(1, BLOCK_BYTES_MAX),
+    };
     let needed = needed_bytes(spec, block, targets);
     // Some file systems (ramfs, some FUSE) report zero blocks, which doesn't mean that they are
     // full.
@@ -425,11 +432,11 @@ fn needed_bytes(spec: &RunSpec, block: u64, targets: usize) -> u64 {
         // Half a block of each file is unused on average.
         return bytes.saturating_add(files.saturating_mul(block / 2));
     }
-    let whole_blocks = spec.file_size_bytes.next_multiple_of(block);
-    let files = u64::from(spec.files).div_ceil(targets as u64);
+    let whole_blocks = FileSet::new(spec).sum_sizes(|size| size.next_multiple_of(block));
     // Clones share their space with the original.
     let has_twins = spec.passes().iter().any(|pass| pass.fills_twins());
-    whole_blocks.saturating_mul(files).saturating_mul(1 + u64::from(has_twins))
+    let needed = whole_blocks / (targets as u64).max(1);
+    needed.saturating_mul(1 + u64::from(has_twins))
 }
 
 pub(super) fn io_error(what: &'static str, path: &Path, error: &std::io::Error) -> TargetError {

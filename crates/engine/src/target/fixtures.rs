@@ -193,7 +193,7 @@ mod tests {
 
     fn todo(spec: &RunSpec, passes: &[Pass]) -> Vec<(bool, u32, u32)> {
         let made = PreparedFixtures::default();
-        let set = FileSet::new(spec, 1);
+        let set = FileSet::new(spec);
         let before = |pass: &Pass| {
             let todo = made.before(spec, *pass, &set);
             (todo.wipe, todo.make.files, todo.make.directories)
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn rewrites_files_with_or_without_holes() {
         let spec = RunBuilder::new(Workload::DataOps).files(3).build();
-        let set = FileSet::new(&spec, 1);
+        let set = FileSet::new(&spec);
         let made = PreparedFixtures::default();
         let before = |pass| {
             let make = made.before(&spec, pass, &set).make;
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn prepares_missing_trees_of_developers() {
         let spec = RunBuilder::new(Workload::Developer).files(3).build();
-        let set = FileSet::new(&spec, 1);
+        let set = FileSet::new(&spec);
         let made = PreparedFixtures::default();
         let before = |pass| {
             let todo = made.before(&spec, pass, &set);

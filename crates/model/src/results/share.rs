@@ -52,6 +52,14 @@ impl Share {
         self.workers().contains(&(number % workers.max(1)))
     }
 
+    /// Returns the numbers below `end` that belong to these workers, worker by worker, given
+    /// `workers` in the run.
+    pub fn owned_numbers(self, end: u32, workers: u32) -> impl Iterator<Item = u32> {
+        let workers = workers.max(1);
+        let own = self.first..self.workers().end.min(workers);
+        own.flat_map(move |worker| (worker..end).step_by(workers as usize))
+    }
+
     /// Returns how many of the numbers below `end` belong to these workers, given `workers` in the
     /// run.
     pub fn owned_below(self, end: u32, workers: u32) -> u32 {

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::permute::Permutation;
 use crate::random::draw;
-use crate::text::units::{Size, parse_size};
+use crate::text::units::{Size, UnitError, parse_size};
 
-/// Maximum size of a file: 1 PiB.
-pub const SIZE_MAX: u64 = 1 << 50;
+/// Maximum size of a file: 1 TiB.
+pub const SIZE_MAX: u64 = 1 << 40;
 
 /// All shares of a list together. One unit is a billionth, so a list can contain a single file of a
 /// directory with very many.
@@ -85,10 +85,49 @@ fn error(what: impl Into<String>, hint: &str) -> SizeDistributionError {
 }
 
 impl SizeDistribution {
+    /// Returns the sizes of a pool of transactions.
+    ///
+    /// **Source:** the defaults of `PostMark` 1.51, `show`.
+    pub const fn of_pool() -> Self {
+        Self::Uniform { min_bytes: 500, max_bytes: 10_000 }
+    }
+
     /// Returns true if a text begins with the name of a distribution.
     pub fn is_named_in(text: &str) -> bool {
         let name = text.split_whitespace().next().unwrap_or_default();
         matches!(name, "fixed" | "uniform" | "normal" | "lognormal" | "list")
+    }
+
+    /// Returns the distribution with all sizes changed, each by the same factor.
+    #[must_use]
+    pub fn map_sizes(&self, change: impl Fn(u64) -> u64) -> Self {
+        let limited = |max: u64| if max == SIZE_MAX { max } else { change(max).max(1) };
+        match *self {
+            Self::Fixed(size) => Self::Fixed(change(size)),
+            Self::Uniform { min_bytes, max_bytes } => {
+                Self::Uniform { min_bytes: change(min_bytes), max_bytes: change(max_bytes) }
+            }
+            Self::Normal { mean_bytes, deviation_bytes, max_bytes } => Self::Normal {
+                mean_bytes: change(mean_bytes),
+                deviation_bytes: change(deviation_bytes),
+                max_bytes: limited(max_bytes),
+            },
+            Self::Lognormal { median_bytes, sigma_thousandths, max_bytes } => Self::Lognormal {
+                median_bytes: change(median_bytes),
+                sigma_thousandths,
+                max_bytes: limited(max_bytes),
+            },
+            Self::List(ref items) => Self::List(
+                items
+                    .iter()
+                    .map(|item| SizeShare {
+                        min_bytes: change(item.min_bytes),
+                        max_bytes: change(item.max_bytes),
+                        share: item.share,
+                    })
+                    .collect(),
+            ),
+        }
     }
 
     /// Returns the size at the middle of slice `slice` of `slices` equal ones, the smallest first
@@ -128,16 +167,9 @@ impl SizeDistribution {
     /// Returns an upper bound of the sizes of `count` files.
     pub fn largest(&self, count: u64) -> u64 {
         match self {
+            Self::Uniform { max_bytes, .. } => *max_bytes,
             Self::List(items) => items.iter().map(|item| item.max_bytes).max().unwrap_or(0),
             _ => self.size_at(count.saturating_sub(1), count),
-        }
-    }
-
-    /// Returns a lower bound of the sizes of `count` files.
-    pub fn smallest(&self, count: u64) -> u64 {
-        match self {
-            Self::List(items) => items.iter().map(|item| item.min_bytes).min().unwrap_or(0),
-            _ => self.size_at(0, count),
         }
     }
 
@@ -165,7 +197,7 @@ impl SizeDistribution {
 
 /// Returns the size at a fraction of the range from `min` to `max`, including both.
 fn between(min: u64, max: u64, part: u128, all: u128) -> u64 {
-    // The numbers have at most 51, 64 and 30 bits.
+    // The product has at most 41 + 86 bits.
     min + ((u128::from(max - min) + 1) * part / all) as u64
 }
 
@@ -195,16 +227,6 @@ impl FileSizes {
     pub fn size(&self, file: u64) -> u64 {
         let slice = self.order.number_at(file % self.count);
         self.distribution.size_at(slice, self.count)
-    }
-
-    /// Returns an upper bound of the sizes.
-    pub fn largest(&self) -> u64 {
-        self.distribution.largest(self.count)
-    }
-
-    /// Returns the mean size, rounded to the nearest byte.
-    pub fn mean(&self) -> u64 {
-        self.distribution.mean(self.count)
     }
 }
 
@@ -351,11 +373,13 @@ fn parse_limit(text: &str, words: &[&str]) -> Result<u64, SizeDistributionError>
 }
 
 fn parse_file_size(text: &str) -> Result<u64, SizeDistributionError> {
-    let size = parse_size(text).map_err(|failure| error(format!("`{text}`: {failure}"), HINT))?;
-    if size > SIZE_MAX {
-        return Err(error(format!("`{text}` is too large for a file"), "at most 1 PiB"));
+    match parse_size(text) {
+        Ok(size) if size <= SIZE_MAX => Ok(size),
+        Err(UnitError::Malformed { hint, .. }) => {
+            Err(error(format!("`{text}` is not a size"), hint))
+        }
+        _ => Err(error(format!("`{text}` is too large for a file"), "at most 1 TiB")),
     }
-    Ok(size)
 }
 
 /// Decimals of a share in percent.

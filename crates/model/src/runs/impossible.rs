@@ -281,7 +281,7 @@ fn of_transport(nfs: &NfsSettings) -> Option<Impossible> {
 }
 
 fn of_sizes(run: &RunSpec, nfs: &NfsSettings) -> Option<Impossible> {
-    if run.file_size_bytes > nfs.version.file_bytes_max() {
+    if run.largest_file_bytes() > nfs.version.file_bytes_max() {
         return Some(Impossible::FileTooLargeForV2);
     }
     // A size chosen by the server always fits, since it offers no more than version and transport

@@ -252,6 +252,7 @@ impl Pass {
             Self::List => by_name(&[Op::List]),
             Self::ListStat => by_name(&[Op::ListStat]),
             Self::Find => by_name(&[Op::Find]),
+            Self::Train => over_some(Opens::ToRead, &[Op::ReadFile, Op::Read]),
             Self::Serve => by_name(&[Op::ReadFile, Op::Create, Op::Remove]),
             Self::Transactions => by_name(&[Op::Create, Op::Remove, Op::ReadFile, Op::Append]),
             Self::App => by_name(&[Op::Execute]),
@@ -288,7 +289,6 @@ impl Pass {
             Self::MdtestEasyDelete | Self::MdtestHardDelete => Self::Remove,
             Self::Io500Find => Self::Find,
             other => other,
-            Self::Train => over_some(Opens::ToRead, &[Op::ReadFile, Op::Read]),
         }
     }
 

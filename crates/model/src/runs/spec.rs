@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::soak::Soak;
 use crate::runs::checkpoint::Checkpoint;
+use crate::runs::file_sizes::SizeDistribution;
 use crate::runs::io500::Io500Files;
 use crate::runs::kv_cache::KvCache;
 use crate::runs::media::Media;
@@ -44,6 +45,9 @@ words! {
     }
 }
 
+/// Small files are read and written in pieces of at most this size, in bytes.
+const SMALL_FILE_PIECE_MAX: u64 = 1 << 20;
+
 /// One point of the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -59,8 +63,12 @@ pub struct RunSpec {
     pub workload: Workload,
     /// Size of one read or write in bytes.
     pub io_size_bytes: u32,
-    /// Size of each file: `file_size` of a plan, `small_file_size` for metadata.
+    /// Size of each file: `file_size` of a plan, `small_file_size` for metadata. If sizes differ,
+    /// this is their mean; see [`RunSpec::distribution`].
     pub file_size_bytes: u64,
+    /// Distribution of the sizes; `None` if all files have the same one.
+    #[serde(default)]
+    pub file_sizes: Option<Box<SizeDistribution>>,
     /// Number of files over all workers: `files` of a plan, `small_files` for metadata.
     pub files: u32,
     /// Threads on each client host, each with its own recorder.
@@ -163,7 +171,7 @@ impl RunSpec {
 
     /// Returns a run on the null backend with the simplest settings, as a basis for others.
     pub fn null(workload: Workload) -> Self {
-        Self {
+        let run = Self {
             server_memory_bytes: 0,
             target_name: "null".to_owned(),
             target: Target::Null,
@@ -171,6 +179,7 @@ impl RunSpec {
             workload,
             io_size_bytes: 4096,
             file_size_bytes: 4096,
+            file_sizes: None,
             files: 1,
             workers: 1,
             clients: 0,
@@ -205,7 +214,43 @@ impl RunSpec {
             placement: Placement::default(),
             soak: None,
             named_load: None,
+        };
+        match workload {
+            Workload::Transactions => run.with_sizes(SizeDistribution::of_pool()),
+            _ => run,
         }
+    }
+
+    /// Returns the run with other file sizes; its number of files must be known.
+    #[must_use]
+    pub fn with_sizes(self, sizes: SizeDistribution) -> Self {
+        let file_size_bytes = sizes.mean(self.files.into());
+        let file_sizes = match sizes {
+            SizeDistribution::Fixed(_) => None,
+            sizes => Some(Box::new(sizes)),
+        };
+        Self { file_size_bytes, file_sizes, ..self }
+    }
+
+    /// Returns the distribution of the file sizes.
+    pub fn distribution(&self) -> SizeDistribution {
+        let fixed = || SizeDistribution::Fixed(self.file_size_bytes);
+        self.file_sizes.as_deref().cloned().unwrap_or_else(fixed)
+    }
+
+    /// Returns an upper bound of the file sizes in bytes.
+    pub fn largest_file_bytes(&self) -> u64 {
+        if self.workload == Workload::KvCache {
+            return self.kv_cache.largest_bytes(self.files);
+        }
+        let sizes = self.file_sizes.as_deref();
+        sizes.map_or(self.file_size_bytes, |sizes| sizes.largest(self.files.into()))
+    }
+
+    /// Returns the maximum number of bytes in one piece of a small file, which is read or written
+    /// with one op.
+    pub fn small_file_piece(&self) -> u32 {
+        self.largest_file_bytes().min(SMALL_FILE_PIECE_MAX) as u32
     }
 
     /// Returns the passes of a trial in order.
@@ -294,12 +339,12 @@ impl RunSpec {
         pass.moves_blocks() && owns && self.files < self.all_workers()
     }
 
-    /// Returns the size of the file set in bytes.
+    /// Returns the size of the file set in bytes; if sizes differ, to the nearest byte per file.
     pub fn set_bytes(&self) -> u64 {
         if self.workload == Workload::Io500 {
             return self.io500_set_bytes();
         }
-        self.file_size_bytes * u64::from(self.files)
+        self.file_size_bytes.saturating_mul(u64::from(self.files))
     }
 }
 

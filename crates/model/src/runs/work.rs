@@ -206,16 +206,13 @@ impl Default for Tree {
 
 /// Pool and biases of a transactions run.
 ///
-/// **Source:** the defaults are those shown by `PostMark` 1.51.
+/// **Source:** the defaults are those shown by `PostMark` 1.51. The sizes of its files are those of
+/// the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Transactions {
     /// Transactions over all workers.
     pub count: u64,
-    /// Minimum file size in bytes.
-    pub size_min_bytes: u32,
-    /// Maximum file size in bytes.
-    pub size_max_bytes: u32,
     /// Share of reads among reads and appends, in percent.
     pub read_percent: u32,
     /// Share of creations among creations and removals, in percent.
@@ -226,14 +223,7 @@ pub struct Transactions {
 
 impl Default for Transactions {
     fn default() -> Self {
-        Self {
-            count: 500,
-            size_min_bytes: 500,
-            size_max_bytes: 10_000,
-            read_percent: 50,
-            create_percent: 50,
-            directories: 0,
-        }
+        Self { count: 500, read_percent: 50, create_percent: 50, directories: 0 }
     }
 }
 

@@ -80,6 +80,7 @@ impl Setting {
     fn show_words(self, value: Value) -> String {
         match value {
             Value::Span { min, max } => format!("{min}..{max}"),
+            Value::Sizes(sizes) => sizes.to_string(),
             Value::Flag(yes) => yes.to_string(),
             Value::Word(word) => word.to_owned(),
             Value::Text(name) => name,

@@ -372,7 +372,8 @@ settings! {
     /// own overlays. Otherwise, each has an image of its own. Only for vm_boot.
     BaseImage => flag("base_image", run!(vm_boot.base_image)).only(&[W::VmBoot]).always_shown();
     /// Number of data files over all workers; in kv_cache, of the contexts whose objects are wanted.
-    /// Not for metadata, which has small_files.
+    /// Not for metadata and transactions, which have small_files, nor for listing, which has entries,
+    /// nor for op_mix, whose files follow from its rate and set_per_rate.
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule(
@@ -381,9 +382,13 @@ settings! {
         )
         .only(WITH_FILES)
         .always_shown();
-    /// Size of each data file, a multiple of io_size except for checkpoint and training. In io500,
-    /// the most that a worker writes in a phase of large files. Not for metadata, which has
-    /// small_file_size.
+    /// Size of each data file, a multiple of io_size except for checkpoint and training, or, for
+    /// stream and mixed, a distribution of sizes: `uniform 4KiB 1MiB`, `normal 1MiB 200KiB` (mean,
+    /// deviation), `lognormal 64KiB 2.0` (median, deviation of the logarithm; `max 1GiB` may
+    /// follow), or `list 4KiB:60 1MiB-2MiB:40` (shares in percent). With direct, sizes of a
+    /// distribution are rounded up to 4 KiB. In io500, the most that a worker writes in a phase of
+    /// large files. Not for metadata, listing and transactions, which have small_file_size, nor for
+    /// op_mix, whose sizes are those of its mix.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
         .default_rule(
@@ -417,12 +422,14 @@ settings! {
     Entries => count("entries", run!(files)).family(Family::Names).unit("files")
         .range(1, 10_000_000, "the files of a trial are created one by one before it")
         .default(Number(50_000)).only(&[W::Listing]).always_shown();
-    /// Bytes written to each small file when it is created, in one op; 0 creates empty files. In
-    /// listing, every second file is empty, and find looks for the others. Only for metadata and
-    /// listing.
+    /// Bytes of each small file, or a distribution of sizes, as for file_size; 0 creates empty
+    /// files. In listing, every second file of a fixed size is empty, and find looks for the
+    /// others; with a distribution it looks for those of at least the mean size. Only for metadata,
+    /// listing and transactions.
     SmallFileSize => size("small_file_size", run!(file_size_bytes)).family(Family::Names)
-        .range(0, MIB, "each small file is written in one op")
-        .default_rule("4KiB; listing: 1B").only(&[W::Metadata, W::Listing]).always_shown();
+        .range(0, 2 * GIB, "each small file is written and read in one op")
+        .default_rule("4KiB; listing: 1B; transactions: uniform 500B 10kB")
+        .only(&[W::Metadata, W::Listing, W::Transactions]).always_shown();
     /// Give each worker its own directory tree, or let all work in one. Only for metadata and
     /// listing.
     TreeSharing => word("tree_sharing", run!(tree.sharing), Sharing::NAMES).family(Family::Names)
@@ -440,12 +447,6 @@ settings! {
     Transactions => count("transactions", run!(transactions.count)).family(Family::Names)
         .unit("transactions").range(1, 1_000_000_000, "a trial is a sample, not a soak")
         .only(&[W::Transactions]);
-    /// Size of the smallest file in the pool. Only for transactions.
-    SizeMin => size("size_min", run!(transactions.size_min_bytes)).family(Family::Names)
-        .range(0, 16 * MIB, "the pool is for small files").only(&[W::Transactions]);
-    /// Size of the largest file in the pool. Only for transactions.
-    SizeMax => size("size_max", run!(transactions.size_max_bytes)).family(Family::Names)
-        .range(0, 16 * MIB, "the pool is for small files").only(&[W::Transactions]);
     /// Share of reads among reads and appends. Only for transactions.
     ReadBias => percent("read_bias", run!(transactions.read_percent)).family(Family::Names)
         .only(&[W::Transactions]);

@@ -46,7 +46,6 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         "m" | "mi" | "mib" => 1 << 20,
         "g" | "gi" | "gib" => 1 << 30,
         "t" | "ti" | "tib" => 1 << 40,
-        "p" | "pi" | "pib" => 1 << 50,
         "kb" => 1_000,
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,

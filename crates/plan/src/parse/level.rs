@@ -27,6 +27,12 @@ pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
     if setting.kind() == Kind::Threads && text.contains("..") {
         return read_span(setting, text);
     }
+    if setting.takes_distribution() && SizeDistribution::is_named_in(text) {
+        return Ok(match text.parse()? {
+            SizeDistribution::Fixed(size) => check(setting, Value::Number(size), text)?,
+            sizes => Value::Sizes(Box::new(sizes)),
+        });
+    }
     if let Some(number) = read_number(setting, text)? {
         return check(setting, Value::Number(number), text);
     }
@@ -252,6 +258,7 @@ pub(crate) fn write(setting: Setting, value: &Value) -> String {
             _ => number.to_string(),
         },
         Value::Span { min, max } => text::quoted(&format!("{min}..{max}")),
+        Value::Sizes(sizes) => text::quoted(&sizes.to_string()),
         Value::Flag(yes) => yes.to_string(),
         Value::Word(word) => text::quoted(word),
         Value::Passes(passes) => text::quoted(&text::passes(passes)),

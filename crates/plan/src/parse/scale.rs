@@ -221,6 +221,10 @@ fn map_numbers(settings: &mut Settings, setting: Setting, change: impl Fn(u64) -
     for level in levels {
         let value = match level.value {
             Value::Number(number) => Value::Number(within_limits(setting, change(number))),
+            Value::Sizes(ref sizes) => {
+                let change = |size| if size == 0 { 0 } else { change(size) };
+                Value::Sizes(Box::new(sizes.map_sizes(change)))
+            }
             ref other => other.clone(),
         };
         if !changed.iter().any(|known| known.value == value) {

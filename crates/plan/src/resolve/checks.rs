@@ -13,6 +13,7 @@ use model::setting::{Setting, Value};
 use model::units::Size;
 use model::{Impossible, Io500Part, RunSpec, Sharing, Target, Workload};
 
+use workload::FileSet;
 use workload::opmix::OpMixSet;
 
 use crate::resolve::defaults;
@@ -238,16 +239,18 @@ fn check_data(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanEr
     let file = run.file_size_bytes;
     let io = u64::from(run.io_size_bytes);
     let sizes = [Setting::IoSize, Setting::FileSize];
-    if io > file {
+    let largest = run.largest_file_bytes();
+    if io > largest {
         let what =
-            format!("io_size {} is larger than file_size {}", show_size(io), show_size(file));
-        let fault = Fault::new(what).hint(format!("at most \"{}\"", text::size(file)));
+            format!("io_size {} is larger than file_size {}", show_size(io), show_size(largest));
+        let fault = Fault::new(what).hint(format!("at most \"{}\"", text::size(largest)));
         return Err(written.fault(run, &sizes, fault));
     }
     // The shards of a checkpoint and the samples of a training follow from a model, so each may end
     // with a smaller op.
-    let is_exact = !matches!(run.workload, Workload::Checkpoint | Workload::Training);
-    if !file.is_multiple_of(io) && is_exact {
+    let of_model = matches!(run.workload, Workload::Checkpoint | Workload::Training);
+    let has_short_ops = of_model || run.file_sizes.is_some();
+    if !file.is_multiple_of(io) && !has_short_ops {
         let [file_shown, io_shown] = [file, io].map(|bytes| Size(bytes).exact().replace(' ', ""));
         let what = format!("file_size {file_shown} is not a multiple of io_size {io_shown}");
         let hint = describe_decimal("io_size", io)
@@ -341,9 +344,14 @@ fn check_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
     }
     let twins = u64::from(run.passes().iter().any(|pass| pass.fills_twins()));
     let files = u64::from(run.files) * (1 + twins);
-    let needed = files * (server_bytes(run.file_size_bytes) + limits::SERVER_FILE_OVERHEAD);
+    let set = FileSet::new(run);
+    let needed = set.sum_sizes(server_bytes).saturating_mul(1 + twins);
+    let needed = needed.saturating_add(files * limits::SERVER_FILE_OVERHEAD);
     let [of_files, of_size] = file_settings(run.workload);
-    let shown = format!("{files} x {} of files", show_size(run.file_size_bytes));
+    let shown = match &run.file_sizes {
+        None => format!("{files} x {} of files", show_size(run.file_size_bytes)),
+        Some(_) => format!("{files} files of {}", show_size(set.totals().1)),
+    };
     let settings = [of_size, of_files, Setting::Workers];
     let lower = [of_size, of_files];
     fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })

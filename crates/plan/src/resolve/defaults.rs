@@ -11,7 +11,7 @@ use model::io500::STONEWALL_MS;
 use model::kv_cache::CONTEXTS_PER_USER;
 use model::media::{FRAME_BYTES, SECONDS_PER_STREAM};
 use model::setting::{Family, Setting, Value};
-use model::{NfsVersion, Order, Repetition, RunSpec, Target, Workload};
+use model::{NfsVersion, Order, Repetition, RunSpec, SizeDistribution, Target, Workload};
 
 use crate::resolve::plan::Plan;
 use crate::resolve::server::ServerPlan;
@@ -192,6 +192,9 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::SmallFiles => Value::Number(SMALL_FILES.max(run.all_workers().into())),
         // A size that find can distinguish from that of an empty file.
         Setting::SmallFileSize if run.workload == Workload::Listing => Value::Number(1),
+        Setting::SmallFileSize if run.workload == Workload::Transactions => {
+            Value::Sizes(Box::new(SizeDistribution::of_pool()))
+        }
         Setting::SmallFileSize => Value::Number(SMALL_FILE_BYTES),
         Setting::IoSize => io_size(run),
         // A transaction depends on the previous ones, a connection of a database waits for each op,
@@ -272,5 +275,5 @@ fn io_size(spec: &RunSpec) -> Value {
     let is_varied =
         [Workload::Transactions, Workload::OpMix, Workload::KvCache, Workload::Developer];
     let sized = !is_varied.contains(&spec.workload);
-    Value::Number(if sized { usual.min(spec.file_size_bytes.max(1)) } else { usual })
+    Value::Number(if sized { usual.min(spec.largest_file_bytes().max(1)) } else { usual })
 }

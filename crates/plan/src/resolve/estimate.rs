@@ -12,7 +12,7 @@ use model::{
     Fresh, Invalidation, Io500Files, Io500Part, Pass, RunSpec, Target, Transactions, Workload,
 };
 use workload::opmix::OpMixSet;
-use workload::{DeveloperSet, MovedBytes, TrainingSteps, Trees, mean_bytes, pass_size};
+use workload::{DeveloperSet, FileSet, MovedBytes, TrainingSteps, Trees, mean_bytes, pass_size};
 
 use crate::resolve::plan::Plan;
 
@@ -261,15 +261,16 @@ fn set_bytes(run: &RunSpec) -> u64 {
             set.totals().1.saturating_add(set.appended_bytes(run))
         }
         Workload::Transactions => {
-            let Transactions { count, size_max_bytes, create_percent, .. } = run.transactions;
+            let Transactions { count, create_percent, .. } = run.transactions;
             // The number of files grows if more are created than removed.
             let more = u64::from(create_percent).saturating_mul(2).saturating_sub(100);
             let files = u64::from(run.files).saturating_add(count.saturating_mul(more) / 100);
-            files.saturating_mul(size_max_bytes.into())
+            files.saturating_mul(run.largest_file_bytes())
         }
         Workload::Developer => {
             DeveloperSet::new(run).totals(Trees::needed_by(Pass::RemoveTree), |_| true).1
         }
+        _ if run.file_sizes.is_some() => FileSet::new(run).totals().1,
         _ => run.set_bytes(),
     }
 }
@@ -349,7 +350,7 @@ pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEs
         Workload::OpMix => OpMixSet::new(run).totals().1,
         // What each of its passes needs follows from the one before it.
         Workload::Developer => DeveloperSet::new(run).totals(Trees::needed_by(first), |_| true).1,
-        _ if first.reads() && !run.workload.is_external() => run.set_bytes(),
+        _ if first.reads() && !run.workload.is_external() => set_bytes(run),
         _ => 0,
     };
     let mut duration_ms = per_second_ms(bytes_written, rates.bytes_per_s);

@@ -106,11 +106,13 @@ mod tests {
         for (setting, scope) in [
             (Setting::ReadPercent, Some("applies only to mixed, database and vm_boot")),
             (Setting::CryptKey, Some("applies only with crypt")),
-            (Setting::Files, Some("does not apply to metadata, which has small_files")),
+            (Setting::Transactions, Some("applies only to transactions")),
             (Setting::CpuFrequency, None),
         ] {
             assert_eq!(scope_of(setting.meaning()).as_deref(), scope, "{setting:?}");
         }
+        let files = scope_of(Setting::Files.meaning()).unwrap();
+        assert!(files.contains("nor to op_mix, whose files follow"), "{files}");
         let nfs = scope_of(Setting::NfsVers.meaning()).unwrap();
         assert!(nfs.starts_with("applies only to nfs"), "{nfs}");
     }

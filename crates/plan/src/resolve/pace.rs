@@ -180,6 +180,10 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
         let whole = wanted.max(least).div_ceil(least) * least;
         small.file_size_bytes = whole.min(run.file_size_bytes);
     }
+    if let Some(sizes) = &run.file_sizes {
+        let [by, of] = [small.file_size_bytes, run.file_size_bytes];
+        small = small.with_sizes(sizes.map_sizes(|size| scale(size, by, of).max(size.min(1))));
+    }
     let workers = u64::from(run.all_workers().max(1));
     let fewer = |count: u64| scale(count, part, all).max(workers).min(count);
     small.transactions.count = fewer(run.transactions.count);

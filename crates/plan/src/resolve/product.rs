@@ -88,9 +88,9 @@ fn settle(run: &mut RunSpec, written_storage: Option<&Storage>) {
     {
         lab.storage.clone_from(storage);
     }
-    // A small file is written with one op.
+    // A small file is written with one op, in pieces of this size.
     if !Setting::IoSize.applies(run) {
-        run.io_size_bytes = run.file_size_bytes.max(1) as u32;
+        run.io_size_bytes = run.small_file_piece().max(1);
     }
     // Streams take turns, each at its own rate.
     if run.workload == Workload::Media {

@@ -123,6 +123,12 @@ impl From<model::options::OptionError> for Fault {
     }
 }
 
+impl From<model::SizeDistributionError> for Fault {
+    fn from(error: model::SizeDistributionError) -> Self {
+        Self::new(error.what).hint(error.hint)
+    }
+}
+
 impl From<model::units::UnitError> for Fault {
     fn from(error: model::units::UnitError) -> Self {
         match error {

@@ -115,6 +115,9 @@ pub(crate) const LABEL_LENGTH_MAX: usize = 200;
 /// Describes the legal values of a setting: `1 B to 64 MiB`, `true or false`.
 pub(crate) fn legal(setting: Setting) -> String {
     let legal = match setting.kind() {
+        Kind::Size if setting.takes_distribution() => {
+            format!("{}, or a distribution", numbers(setting, &show_size))
+        }
         Kind::Size => numbers(setting, &show_size),
         Kind::Count | Kind::Kib | Kind::Percent => numbers(setting, &|number| number.to_string()),
         Kind::Threads => {
@@ -196,7 +199,6 @@ mod tests {
         assert!(max(Setting::FileSize).checked_mul(max(Setting::Files)).is_some());
         assert!(max(Setting::FileSize).is_multiple_of(SERVER_BLOCK));
         // A small file is written with one op, whose size has 32 bits.
-        assert!(max(Setting::SmallFileSize) <= max(Setting::IoSize));
         assert!(fits_32_bits(Some(max(Setting::IoSize))));
         // The number of ops in flight is multiplied before it is compared with a limit.
         let in_flight = max(Setting::Clients).checked_mul(max(Setting::QueueDepth)).unwrap();

@@ -207,6 +207,15 @@ impl RawPlan {
         places
     }
 
+    /// Replaces all targets by one, on which every workload runs.
+    pub fn replace_targets(&mut self, what: TargetArg) {
+        self.targets = vec![RawTarget::with_defaults(what)];
+        for workload in &mut self.workloads {
+            workload.targets = None;
+            workload.backends = None;
+        }
+    }
+
     /// Creates a plan of every workload with its defaults on one target: the starting point for a
     /// command line without a plan.
     pub fn for_target(what: TargetArg) -> Self {

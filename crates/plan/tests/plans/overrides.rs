@@ -121,7 +121,7 @@ fn names_bad_flags() {
 fn names_flags_without_effect() {
     let none = Overrides::default;
     let errors = [
-        none().with(Setting::SmallFileSize, &["4MiB"]),
+        none().with(Setting::SmallFileSize, &["4GiB"]),
         none().with(Setting::SmallFiles, &["1"]),
         Overrides { workload: texts(&["metadata"]), ..none().with(Setting::Files, &["10"]) },
         none().with(Setting::ReadPercent, &["50"]),

@@ -94,13 +94,14 @@ fn every_kind_of_work_reads_back() {
          sharing = [\"own\", \"shared\"]\nblock_size = [\"0B\", \"4MiB\"]\nstride = [3, 5]\n\
          mmap = [true, false]\ntimed_close = true\ndata = [\"zeros\", \"random\"]\n\
          compress = [0, 50]\ndedup = 25\n\
-         [[workload]]\nkind = \"mixed\"\nrandom_percent = [0, 100]\nrate = [0, 700]\n\
+         [[workload]]\nkind = \"mixed\"\nfile_size = [\"16MiB\", \"lognormal 1MiB 1.5 max 64MiB\"]\n\
+         random_percent = [0, 100]\nrate = [0, 700]\n\
          arrivals = [\"poisson\", \"constant\"]\nthink_time = [\"0s\", \"15us\"]\nramp = \"1s\"\n\
          warmup = \"250ms\"\nbandwidth = \"10MiB\"\nops = 100\nbytes = \"1GiB\"\nstamp = true\n\
          [[workload]]\nkind = \"metadata\"\npasses = \"mkdir+create+read_files+rename\"\n\
          tree_sharing = [\"own\", \"shared\"]\ndepth = [0, 2]\nbranching = [3, 4]\n\
          [[workload]]\nkind = \"bonnie\"\n\
-         [[workload]]\nkind = \"transactions\"\nsize_min = [0, 100]\nsize_max = \"4KiB\"\n\
+         [[workload]]\nkind = \"transactions\"\nsmall_file_size = [\"uniform 0B 4KiB\", 100]\n\
          transactions = 9\nread_bias = 70\ncreate_bias = 60\nsubdirectories = 5\n\
          [[workload]]\nkind = \"op_mix\"\nrate = [100, 200]\n\
          shares = { read = 50.5, lookup = 49.5 }\n\

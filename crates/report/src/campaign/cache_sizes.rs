@@ -84,6 +84,8 @@ pub(crate) fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<SizeSweepRows<'s, 'a>>
 /// Target of a row with its settings, except for the size of the files.
 fn place_of(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     let mut parts = vec![row.run.spec.target_name.clone()];
+    // Files of other distributions are not just larger or smaller.
+    parts.extend(row.run.spec.file_sizes.iter().map(|sizes| format!("file_size {sizes}")));
     for (name, value) in sheet.columns.iter().zip(&row.values) {
         if !SIZES.contains(name) && value != NOT_APPLICABLE {
             parts.push(format!("{name} {value}"));

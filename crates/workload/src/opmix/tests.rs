@@ -133,7 +133,7 @@ fn keeps_names_available_for_ops() {
     assert_eq!(check(&op_mix), Ok(()));
     for workers in [1, 3] {
         let spec = RunBuilder::from(spec("", workers)).op_mix(op_mix.clone()).build();
-        let set = FileSet::new(&spec, 7);
+        let set = FileSet::new(&spec);
         let mut files: BTreeSet<u32> =
             (0..set.files()).filter(|file| set.size(*file).is_some()).collect();
         let mut directories: BTreeSet<u32> = (0..set.directories()).collect();
@@ -170,7 +170,7 @@ fn keeps_names_available_for_ops() {
 #[test]
 fn keeps_data_within_accessed_files() {
     let spec = spec("sfs3-like-v3", 1);
-    let set = FileSet::new(&spec, 7);
+    let set = FileSet::new(&spec);
     let mut used = BTreeSet::new();
     let mut appends = 0.0_f64;
     let mut writes = 0.0;
@@ -200,7 +200,7 @@ fn keeps_data_within_accessed_files() {
 fn grows_file_set_with_load() {
     let load = Load { rate_per_s: 20, ..Load::default() };
     let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).build();
-    let set = FileSet::new(&spec, 7);
+    let set = FileSet::new(&spec);
     let (files, bytes) = set.totals();
     let sizes: Vec<u64> = (0..set.files()).filter_map(|file| set.size(file)).collect();
     assert_eq!((files, bytes), (sizes.len() as u64, sizes.iter().sum()));
@@ -247,7 +247,7 @@ fn what_is_appended_is_foreseen() {
     let load = Load { rate_per_s: 200, ..Load::default() };
     let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).duration_ms(10_000).build();
     let set = OpMixSet::new(&spec);
-    let sizes = FileSet::new(&spec, 7);
+    let sizes = FileSet::new(&spec);
     let foreseen = set.appended_bytes(&spec) as f64;
     let mut stream = OpStream::new(&spec, Pass::OpMix, 0, 7);
     let scheduled =

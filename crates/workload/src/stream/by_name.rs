@@ -24,8 +24,8 @@ pub(super) struct ByName {
 }
 
 impl ByName {
-    pub(super) fn new(spec: &RunSpec, pass: Pass, kind: OpKind, worker: u32, seed: u64) -> Self {
-        let set = FileSet::new(spec, seed);
+    pub(super) fn new(spec: &RunSpec, pass: Pass, kind: OpKind, worker: u32) -> Self {
+        let set = FileSet::new(spec);
         Self {
             kind,
             is_sized: matches!(kind, OpKind::Create | OpKind::ReadFile),

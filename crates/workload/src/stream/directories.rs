@@ -5,7 +5,7 @@
 //! the run: a directory has the files of its place and the places below it. Directories are
 //! distributed among the workers in turn, unless each worker has a tree of its own.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use model::{Io500Part, Op, OpKind, RunSpec, Workload};
@@ -93,9 +93,8 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
         }
     }
     if spec.workload != Workload::Io500 {
-        add_files(&mut contents, spec, targets, finds.then_some(spec.file_size_bytes), |file| {
-            places.of_number(file)
-        });
+        let looks_for = finds.then(|| FileSet::found_sizes(spec));
+        add_files(&mut contents, spec, targets, looks_for, |file| places.of_number(file));
         return contents;
     }
     // The directories within a part come after those of earlier parts.
@@ -105,7 +104,8 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
         let within = Places::new(&run);
         let is_flat = within.is_root(0);
         // Only the hard phases have files of the size that it looks for.
-        let looks_for = (finds && part == Io500Part::MdtestHard).then_some(run.file_size_bytes);
+        let is_hard = finds && part == Io500Part::MdtestHard;
+        let looks_for = is_hard.then(|| FileSet::found_sizes(&run));
         add_files(&mut contents, &run, targets, looks_for, |file| {
             if is_flat { number as u32 } else { first + within.of_number(file) }
         });
@@ -114,19 +114,19 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
     contents
 }
 
-/// Counts the files of a run in their directories, and those of the size that a find looks for.
+/// Counts the files of a run in their directories, and those of the sizes that a find looks for.
 fn add_files(
     contents: &mut [Contents],
     spec: &RunSpec,
     targets: u32,
-    looks_for: Option<u64>,
+    looks_for: Option<RangeInclusive<u64>>,
     place_of: impl Fn(u32) -> u32,
 ) {
-    let sizes = FileSet::new(spec, 0);
+    let sizes = FileSet::new(spec);
+    let is_found = |size| looks_for.as_ref().is_some_and(|found| found.contains(&size));
     for file in 0..spec.files {
         let directory = place_of(file) * targets + file % targets;
-        let found = looks_for.is_some()
-            && sizes.size(file) == looks_for
+        let found = sizes.size(file).is_some_and(is_found)
             && has_find_text(Name::new(Sort::File, file).as_bytes());
         let content = &mut contents[directory as usize];
         content.entries += 1;

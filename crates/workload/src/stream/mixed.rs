@@ -3,16 +3,19 @@
 //! Op number i draws its position from (seed, i), uniformly or by Zipf's law. If only a share of
 //! the ops is random, the others continue where the previous one ended, within a run of ops
 //! executed by one worker. Runs begin one after the other, as for a sequential reader. If all ops
-//! are random, a run is a single op. So the number of workers affects who executes an op but never
+//! are random, a run is a single op. If files have different sizes, each block is equally likely. So the number of workers affects who executes an op but never
 //! the ops themselves.
 //!
 //! In a database, the last file is the log, to which the workers append in turn. Virtual machines
 //! boot the same system, so each draws the same positions in its own image.
 
+use std::sync::Arc;
+
 use model::permute::Permutation;
 use model::random::{below, draw};
 use model::{Op, OpKind, Pass, RunSpec, Soak};
 
+use crate::file_set::FileSet;
 use crate::zipf::Zipf;
 
 /// Bytes of a run in which ops may follow each other.
@@ -130,8 +133,10 @@ pub(super) struct Mixed {
     seed: u64,
     io_size: u32,
     files: u64,
-    /// Complete blocks per file.
+    /// Complete blocks per file; if their numbers differ, on average.
     blocks: u64,
+    /// The first block of each file, and the end of the last one, if their numbers differ.
+    firsts: Option<Arc<[u64]>>,
     set_blocks: u64,
     /// The two kinds of op, and the share of the first in percent.
     kinds: [OpKind; 2],
@@ -165,7 +170,11 @@ impl Mixed {
         };
         let (workers, worker_of_set) =
             if images.is_some() { (1, 0) } else { (spec.workers, worker) };
-        let set_blocks = blocks * files;
+        let firsts = FileSet::new(spec).first_blocks(spec.io_size_bytes);
+        let set_blocks = match firsts.as_deref() {
+            Some(firsts) => firsts.last().copied().unwrap_or(0).max(1),
+            None => blocks * files,
+        };
         let seeks = pass == Pass::Seeks;
         let random_percent = if seeks { 100 } else { spec.layout.random_percent };
         let run = if random_percent >= 100 {
@@ -180,6 +189,7 @@ impl Mixed {
             io_size: spec.io_size_bytes,
             files,
             blocks,
+            firsts,
             set_blocks,
             kinds: if seeks {
                 [OpKind::Update, OpKind::Read]
@@ -207,8 +217,9 @@ impl Mixed {
     /// Appends the next ops.
     #[inline]
     pub(super) fn take(&mut self, count: usize, out: &mut Vec<Op>) {
-        let is_plain = self.popular.is_none() && self.log.is_none();
-        if self.run == 1 && self.random_percent >= 100 && is_plain {
+        let is_anywhere = self.run == 1 && self.random_percent >= 100;
+        let is_plain = self.popular.is_none() && self.firsts.is_none() && self.log.is_none();
+        if is_anywhere && is_plain {
             out.extend((0..count).map(|_| self.next_anywhere()));
         } else {
             out.extend((0..count).map(|_| self.next()));
@@ -234,7 +245,17 @@ impl Mixed {
         } else {
             self.follow_run(seed);
         }
-        self.make_op(seed, self.at / self.blocks, self.at % self.blocks)
+        let (file, block) = self.locate(self.at);
+        self.make_op(seed, file, block)
+    }
+
+    /// Returns the file of a block of the set, and the number of the block in it.
+    #[inline]
+    fn locate(&self, at: u64) -> (u64, u64) {
+        let Some(firsts) = &self.firsts else { return (at / self.blocks, at % self.blocks) };
+        // Files without blocks begin where the next one does, so take the last that begins here.
+        let file = firsts.partition_point(|first| *first <= at) - 1;
+        (file as u64, at - firsts[file])
     }
 
     /// Returns the next op if all are spread evenly over the set: the same as [`Self::next`], but

@@ -4,11 +4,11 @@
 //! readers in turn, each of which reads whole batches. So the order of samples depends on seed and
 //! data set only. Samples that don't fill a step of all accelerators are left out of an epoch.
 
+use model::permute::Permutation;
 use model::random::draw;
 use model::{Op, OpKind, RunSpec, Shuffle};
 
 use crate::file_set::FileSet;
-use crate::permute::Permutation;
 
 /// Seed constant that separates the order of samples from other draws with the same seed.
 const EPOCHS: u64 = 0x65_706f_6368;
@@ -119,7 +119,7 @@ impl Samples {
         };
         Self {
             steps,
-            set: FileSet::new(spec, seed),
+            set: FileSet::new(spec),
             shuffle: training.shuffle,
             reads_whole_files: training.reads_whole_files(),
             per_file,

@@ -2,7 +2,7 @@
 //!
 //! The amount is exact if files determine the end of the pass, and unknown beforehand if time does.
 
-use model::{Load, Pass, RunSpec, Workload};
+use model::{Load, Opens, Pass, RunSpec, Share, Workload};
 
 use super::developer::Developer;
 use super::directories::listed_entries;
@@ -94,13 +94,9 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
             }
             Some(all)
         }
-        Pass::Transactions => Some(transactions::mean_bytes(&spec.transactions, ops)),
+        Pass::Transactions => Some(transactions::mean_bytes(spec, ops)),
         Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
-            let size = match spec.workload {
-                Workload::Transactions => transactions::mean_size(&spec.transactions),
-                _ => spec.file_size_bytes,
-            };
-            let bytes = size.saturating_mul(ops);
+            let bytes = spec.file_size_bytes.saturating_mul(ops);
             Some(match pass {
                 Pass::Create | Pass::Record => MovedBytes { read: 0, written: bytes },
                 _ => MovedBytes { read: bytes, written: 0 },
@@ -115,8 +111,10 @@ fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
     let io_size = u64::from(spec.io_size_bytes);
     let whole = spec.file_size_bytes.is_multiple_of(io_size);
     match pass {
-        Pass::Mix | Pass::Seeks | Pass::Boot => Some(ops * io_size),
+        Pass::Mix | Pass::Seeks | Pass::Boot => Some(ops.saturating_mul(io_size)),
         Pass::Oltp => None,
+        _ if spec.file_sizes.is_some() && pass.opens() != Opens::Nothing => None,
+        Pass::Create | Pass::ReadFiles if spec.file_sizes.is_some() => None,
         _ if pass.moves_blocks() || pass == Pass::Punch => {
             let block = spec.layout.block_size_bytes;
             let is_equal = whole && block.is_multiple_of(io_size);
@@ -188,12 +186,8 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
         // Only the number of all entries is known without going through all of them.
         _ if pass.lists() => (if worker == 0 { listed_entries(spec) } else { 0 }, Some(0)),
         Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
-            let bytes = match spec.workload {
-                // Sizes depend on the seed, which is not known here.
-                Workload::Transactions => None,
-                _ => FileSet::new(spec, 0).size(0).map(|size| size * numbers),
-            };
-            (numbers, if numbers == 0 { Some(0) } else { bytes })
+            let own = Share { first: worker, count: 1 };
+            (numbers, Some(FileSet::new(spec).bytes_of(own, spec.workers)))
         }
         _ => (numbers, Some(0)),
     }
@@ -209,8 +203,10 @@ const fn is_bounded(load: &Load) -> bool {
 pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
     let mut ops = spec.load.ops_max;
     let mut bytes = spec.load.bytes_max;
-    let is_equal =
-        pass.moves_blocks() || matches!(pass, Pass::Mix | Pass::Seeks | Pass::Punch | Pass::Boot);
+    // Files of different sizes end with ops of different sizes.
+    let is_mix = matches!(pass, Pass::Mix | Pass::Seeks | Pass::Boot);
+    let is_whole = spec.file_sizes.is_none() && (pass.moves_blocks() || pass == Pass::Punch);
+    let is_equal = is_mix || is_whole;
     if is_equal && bytes > 0 {
         let as_ops = bytes.div_ceil(u64::from(spec.io_size_bytes.max(1)));
         ops = if ops == 0 { as_ops } else { ops.min(as_ops) };

@@ -7,7 +7,9 @@
 use model::permute::Permutation;
 use model::random::draw;
 use model::work::Sharing;
-use model::{Durability, Op, OpKind, Pass, RunSpec};
+use model::{Durability, Op, OpKind, Pass, RunSpec, Share};
+
+use crate::file_set::FileSet;
 
 /// Pieces of one worker.
 #[derive(Clone, Debug)]
@@ -17,7 +19,7 @@ pub(super) struct Sweep {
     /// Sync each file when its stretch is done.
     syncs: bool,
     io_size: u64,
-    file_size: u64,
+    files: FileSet,
     /// Bytes in a stretch; the last one of a file may be shorter.
     stretch_size: u64,
     stretches_per_file: u64,
@@ -58,7 +60,10 @@ impl Sweep {
     pub(super) fn new(spec: &RunSpec, pass: Pass, kind: OpKind, worker: u32, seed: u64) -> Self {
         let shared = spec.layout.sharing == Sharing::Shared;
         let stretch_size = stretch_size(spec);
-        let stretches_per_file = spec.file_size_bytes.div_ceil(stretch_size);
+        let stretches_per_file = match spec.file_sizes {
+            None => spec.file_size_bytes.div_ceil(stretch_size),
+            Some(_) => 1,
+        };
         let mut sweep = Self {
             kind,
             order: match pass {
@@ -70,7 +75,7 @@ impl Sweep {
             },
             syncs: spec.durability == Durability::Sync && kind.changes() && !shared,
             io_size: u64::from(spec.io_size_bytes),
-            file_size: spec.file_size_bytes,
+            files: FileSet::new(spec),
             stretch_size,
             stretches_per_file,
             stretches: stretches_per_file * u64::from(spec.files),
@@ -166,10 +171,18 @@ impl Sweep {
         if self.pieces > 0 { self.next() } else { None }
     }
 
+    /// Begins a stretch, or the next one with any pieces.
     fn enter_stretch(&mut self) {
-        if self.stretch >= self.stretches {
-            return;
+        while self.stretch < self.stretches {
+            self.measure_stretch();
+            if self.pieces > 0 {
+                break;
+            }
+            self.stretch = self.stretch.saturating_add(self.workers);
         }
+    }
+
+    fn measure_stretch(&mut self) {
         // A backward pass begins with the last stretch.
         let stretch = match self.order {
             SweepOrder::Backward if self.stretches_per_file > 1 => {
@@ -179,8 +192,9 @@ impl Sweep {
         };
         self.file = (stretch / self.stretches_per_file) as u32;
         self.start = stretch % self.stretches_per_file * self.stretch_size;
-        self.end = (self.start + self.stretch_size).min(self.file_size);
-        self.pieces = (self.end - self.start).div_ceil(self.io_size);
+        let file_size = self.files.size(self.file).unwrap_or(0);
+        self.end = self.start.saturating_add(self.stretch_size).min(file_size);
+        self.pieces = self.end.saturating_sub(self.start).div_ceil(self.io_size);
         if self.order == SweepOrder::EverySecond {
             self.pieces /= 2;
         }
@@ -201,6 +215,7 @@ impl Sweep {
 fn stretch_size(spec: &RunSpec) -> u64 {
     let io_size = u64::from(spec.io_size_bytes.max(1));
     let block = match (spec.layout.sharing, spec.layout.block_size_bytes) {
+        _ if spec.file_sizes.is_some() => u64::MAX,
         (Sharing::Own, _) => spec.file_size_bytes,
         // As many blocks as workers, each with complete pieces.
         (Sharing::Shared, 0) => {
@@ -214,6 +229,9 @@ fn stretch_size(spec: &RunSpec) -> u64 {
 
 /// Returns the pieces and bytes processed by a worker.
 pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
+    if spec.file_sizes.is_some() {
+        return share_of_distributed(spec, worker);
+    }
     let size = spec.file_size_bytes;
     let stretch = stretch_size(spec);
     let io_size = u64::from(spec.io_size_bytes.max(1));
@@ -237,6 +255,19 @@ pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     let wholes = count - lasts;
     let pieces = wholes * stretch.div_ceil(io_size) + lasts * last.div_ceil(io_size);
     (pieces, wholes * stretch + lasts * last)
+}
+
+/// Returns the pieces and bytes processed by a worker whose own files have different sizes.
+fn share_of_distributed(spec: &RunSpec, worker: u32) -> (u64, u64) {
+    let files = FileSet::new(spec);
+    let io_size = u64::from(spec.io_size_bytes.max(1));
+    let own = Share { first: worker, count: 1 };
+    let mut share = (0, 0);
+    for file in own.owned_numbers(spec.files, spec.workers) {
+        let size = files.size(file).unwrap_or(0);
+        share = (share.0 + size.div_ceil(io_size), size.saturating_add(share.1));
+    }
+    share
 }
 
 /// Returns the pieces and bytes of a worker that processes every second piece of its own files.

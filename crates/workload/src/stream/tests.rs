@@ -8,6 +8,7 @@ use model::{Layout, Load};
 use proptest::prelude::*;
 
 use super::*;
+use crate::FileSet;
 
 const WORKERS: [u32; 4] = [1, 2, 3, 7];
 
@@ -135,6 +136,75 @@ fn writes_every_byte_once_and_syncs() {
         }
         assert_eq!(ops.len() as u64, pass_size(&spec, Pass::Write).ops.unwrap() + 4);
     }
+}
+
+#[test]
+fn covers_files_of_different_sizes() {
+    for sizes in ["list 0B:20 1B:20 5000B-60kB:60", "lognormal 9000B 2.0", "uniform 1B 9000B"] {
+        for pass in SWEEPS {
+            let mut alone = Vec::new();
+            for workers in WORKERS {
+                let spec = RunBuilder::from(spec(Workload::Stream, workers)).files(20);
+                let spec = spec.file_sizes(sizes).build();
+                let all = sorted(ops(&spec, pass, 0));
+                let files = FileSet::new(&spec);
+                for file in 0..spec.files {
+                    let mut pieces: Vec<&Op> = all.iter().filter(|op| op.file == file).collect();
+                    pieces.sort_by_key(|op| op.offset_bytes);
+                    let mut next = 0;
+                    for op in pieces {
+                        assert_eq!(op.offset_bytes, next, "{pass} {sizes}");
+                        next += u64::from(op.len_bytes);
+                    }
+                    assert_eq!(Some(next), files.size(file), "{pass} {sizes}");
+                }
+                let size = pass_size(&spec, pass);
+                assert_eq!(size.ops, Some(all.len() as u64), "{pass} {sizes}");
+                assert_eq!(size.bytes, Some(files.totals().1), "{pass} {sizes}");
+                if workers == 1 {
+                    alone.clone_from(&all);
+                }
+                assert_eq!(all, alone, "{pass} {sizes}");
+            }
+        }
+    }
+}
+
+#[test]
+fn mix_reaches_all_blocks_of_all_files() {
+    for skew in [0, 80] {
+        let mut spec = RunBuilder::from(spec(Workload::Mixed, 2)).files(5).build();
+        spec = spec.with_sizes("list 0B:20 4KiB:20 10000B:60".parse().unwrap());
+        spec.layout.skew_percent = skew;
+        let mut counts = BTreeMap::new();
+        for op in ops(&spec, Pass::Mix, 11_000) {
+            if op.kind != OpKind::Sync {
+                *counts.entry((op.file, op.offset_bytes / 4096)).or_insert(0_u32) += 1;
+            }
+        }
+        // One file is empty, one has one block, and three have three, the last one rounded up.
+        let files = FileSet::new(&spec);
+        assert_eq!(files.totals(), (5, 40 << 10));
+        let blocks = (0..5).flat_map(|file| {
+            let count = files.size(file).unwrap() / 4096;
+            (0..count).map(move |block| (file, block))
+        });
+        assert!(counts.keys().copied().eq(blocks), "{counts:?}");
+        if skew == 0 {
+            // Four standard deviations of a binomial with 11,000 draws from 10.
+            assert!(counts.values().all(|count| count.abs_diff(1_100) < 130), "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn limits_bytes_of_different_files() {
+    let spec = RunBuilder::from(spec(Workload::Stream, 2)).files(20);
+    let mut spec = spec.file_sizes("uniform 1B 9000B").build();
+    spec.load.bytes_max = 30_000;
+    let moved: u64 = ops(&spec, Pass::Write, 0).iter().map(|op| u64::from(op.len_bytes)).sum();
+    assert!((30_000..30_000 + 2 * 4096).contains(&moved), "{moved}");
+    assert_eq!(pass_size(&spec, Pass::Write), PassSize { ops: None, bytes: None });
 }
 
 #[test]
@@ -315,6 +385,7 @@ fn pool(workers: u32) -> RunSpec {
     RunBuilder::from(spec(Workload::Transactions, workers))
         .transactions(transactions)
         .files(300)
+        .file_sizes("uniform 500B 10kB")
         .build()
 }
 

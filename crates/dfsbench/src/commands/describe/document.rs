@@ -14,10 +14,10 @@ use crate::commands::capture::gaps;
 const ROWS_MAX: usize = 20;
 
 /// A table with its title. The first column contains words, all others contain numbers.
-struct Rows {
+pub(super) struct Rows {
     title: &'static str,
     head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
+    pub(super) rows: Vec<Vec<String>>,
     /// Number of rows left out.
     left_out: usize,
 }
@@ -327,11 +327,11 @@ fn percent(part: u64, all: u64) -> String {
 }
 
 impl Rows {
-    fn new(title: &'static str, head: &[&'static str]) -> Self {
+    pub(super) fn new(title: &'static str, head: &[&'static str]) -> Self {
         Self { title, head: head.to_vec(), rows: Vec::new(), left_out: 0 }
     }
 
-    fn into_table(self) -> Table {
+    pub(super) fn into_table(self) -> Table {
         let mut columns = Vec::new();
         for (number, name) in self.head.iter().enumerate() {
             let role = if number == 0 { Role::Words } else { Role::Number };

@@ -45,7 +45,7 @@ impl DirectoryAccess {
         let queue_depth = spec.queue_depth as usize;
         let mut set = self.open_files(work)?;
         if pass.lists() {
-            let rules = self.find_rules(spec.file_size_bytes, config)?;
+            let rules = self.find_rules(spec, config)?;
             let lister = Lister::new(set, pass.kinds()[0], rules, clock);
             let mut backend = OpenedBackend::without_caveats(spec.queue_depth, Box::new(lister));
             if spec.backend == BackendKind::Uring {
@@ -88,16 +88,21 @@ impl DirectoryAccess {
     /// Returns what a find looks for below each of the working directories.
     fn find_rules(
         &self,
-        size_bytes: u64,
+        spec: &RunSpec,
         config: &TargetConfig,
     ) -> Result<Vec<FindRule>, TargetError> {
+        let sizes = FileSet::found_sizes(spec);
         let mut rules = Vec::with_capacity(self.works.len());
         for work in &self.works {
             let mark = mark_of(&config.work_name);
             let found = rustix::fs::statat(work.handle()?, &*mark, AtFlags::SYMLINK_NOFOLLOW);
             let found = found
                 .map_err(|errno| io_error("examine", &work.path.join(&mark), &errno.into()))?;
-            rules.push(FindRule { size_bytes, after_s: found.st_mtime - FIND_AGE_MAX_S });
+            rules.push(FindRule {
+                size_min_bytes: *sizes.start(),
+                size_max_bytes: *sizes.end(),
+                after_s: found.st_mtime - FIND_AGE_MAX_S,
+            });
         }
         Ok(rules)
     }
@@ -105,10 +110,11 @@ impl DirectoryAccess {
     fn open_files(&self, work: WorkerPass<'_>) -> Result<Files, TargetError> {
         let WorkerPass { spec, pass, files_of, config, .. } = work;
         let (first, stride) = opened_files(spec, pass, files_of);
-        let set = FileSet::new(spec, config.seed);
+        let set = FileSet::new(spec);
         let numbers =
             if opens_before(spec, pass) == Opens::Nothing { 0..0 } else { first..set.files() };
         let numbers = numbers.step_by(stride as usize);
+        let sizes: Vec<u64> = numbers.clone().map(|number| set.size(number).unwrap_or(0)).collect();
         let mut twins = Vec::new();
         if pass.opens() == Opens::Twins {
             let flags = truncating_flags(spec);
@@ -122,11 +128,7 @@ impl DirectoryAccess {
             Handles::Own(self.open_each(spec, &set, pass, numbers)?)
         };
         let is_mapped = spec.layout.mmap && spec.backend == BackendKind::Posix;
-        let maps = if is_mapped {
-            self.map_files(spec.file_size_bytes, pass, &files)?
-        } else {
-            Vec::new()
-        };
+        let maps = if is_mapped { self.map_files(&sizes, pass, &files)? } else { Vec::new() };
         let mut roots = Vec::with_capacity(self.works.len());
         for work in &self.works {
             match work.handle()?.try_clone() {
@@ -233,13 +235,13 @@ impl DirectoryAccess {
     /// Maps files into memory.
     fn map_files(
         &self,
-        bytes: u64,
+        sizes: &[u64],
         pass: Pass,
         files: &[OwnedFd],
     ) -> Result<Vec<Mapping>, TargetError> {
         let mut maps = Vec::with_capacity(files.len());
-        for file in files {
-            match map_file(file, bytes, pass) {
+        for (file, bytes) in files.iter().zip(sizes) {
+            match map_file(file, *bytes, pass) {
                 Ok(map) => maps.push(map),
                 Err(errno) => {
                     return Err(io_error("map a file in", &self.works[0].path, &errno.into()));

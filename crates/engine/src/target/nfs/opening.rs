@@ -112,7 +112,8 @@ impl NfsAccess {
         };
         let find = if pass.lists() { self.find_rule(spec, config)? } else { FindRule::default() };
         let mount = self.mount();
-        let grid = block_grid(spec, pass, files.len());
+        let numbers = (first..).step_by(stride as usize).take(files.len());
+        let grid = block_grid(spec, pass, files.len(), numbers);
         let mut place_files = self.places();
         if pass.makes_places() {
             // Each worker fills in the handles of the places that it creates.
@@ -175,7 +176,8 @@ impl NfsAccess {
         });
         let found = found.map_err(|failure| self.failed("examine", &mark, &failure))?;
         let after_s = i64::from(found.mtime.seconds) - FIND_AGE_MAX_S;
-        Ok(FindRule { size_bytes: spec.file_size_bytes, after_s })
+        let sizes = FileSet::found_sizes(spec);
+        Ok(FindRule { size_min_bytes: *sizes.start(), size_max_bytes: *sizes.end(), after_s })
     }
 
     /// Finds out how to list names with their attributes, if that is requested.
@@ -201,7 +203,7 @@ impl NfsAccess {
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
         }
-        let set = FileSet::new(spec, config.seed);
+        let set = FileSet::new(spec);
         let places = Places::new(spec);
         let files = self.open_files(spec, Pass::OpMix, 0..set.files(), config)?;
         let mut links = Vec::with_capacity(set.links() as usize);
@@ -224,7 +226,7 @@ impl NfsAccess {
         numbers: impl Iterator<Item = u32>,
         config: &TargetConfig,
     ) -> Result<Vec<File>, TargetError> {
-        let set = FileSet::new(spec, config.seed);
+        let set = FileSet::new(spec);
         let places = Places::new(spec);
         let client_uids = spec.nfs().client_uids;
         let mut files = Vec::with_capacity(numbers.size_hint().0);
@@ -387,9 +389,21 @@ fn slots_limited(
 
 /// Divides files into the blocks in which they are written. Returns `None` if there are too many to
 /// track.
-fn block_grid(spec: &RunSpec, pass: Pass, files: usize) -> Option<Grid> {
+fn block_grid(
+    spec: &RunSpec,
+    pass: Pass,
+    files: usize,
+    numbers: impl Iterator<Item = u32>,
+) -> Option<Grid> {
     if pass != Pass::OpMix {
-        return Some(Grid::with_equal_files(files, spec.file_size_bytes, spec.io_size_bytes));
+        let io_size = spec.io_size_bytes;
+        if spec.file_sizes.is_none() {
+            return Some(Grid::with_equal_files(files, spec.file_size_bytes, io_size));
+        }
+        let set = FileSet::new(spec);
+        let sizes = numbers.map(|number| set.size(number).unwrap_or(0));
+        let grid = Grid::from_ends(sizes, io_size, io_size);
+        return if grid.blocks() > UNCOMMITTED_BITS_MAX { None } else { Some(grid) };
     }
     let set = OpMixSet::new(spec);
     // Sizes are multiples of 1 KiB, and requests start at multiples of `io_size` or at a file's
@@ -406,9 +420,11 @@ const PIECES_AHEAD: u64 = 8;
 /// Returns the maximum number of bytes transferred by one op.
 fn op_bytes(spec: &RunSpec) -> u64 {
     match spec.workload {
-        Workload::Transactions => spec.transactions.size_max_bytes.into(),
+        // An op is a whole file.
+        Workload::Transactions | Workload::Metadata | Workload::KvCache => {
+            spec.largest_file_bytes()
+        }
         Workload::Media => spec.file_size_bytes,
-        Workload::KvCache => spec.kv_cache.largest_bytes(spec.files),
         // Several pieces of a large file are in flight.
         Workload::Developer => PIECES_AHEAD * u64::from(largest_op(spec)),
         _ => largest_op(spec).into(),

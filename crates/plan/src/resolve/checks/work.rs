@@ -24,6 +24,7 @@ const RANDOM_BLOCK_BYTES: u64 = 4096;
 /// Refuses a run that its workload cannot execute.
 pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     check_passes(run, written)?;
+    check_sizes(run, written)?;
     match run.workload {
         Workload::Stream => check_shared(run, written),
         Workload::Mixed => check_random(run, written),
@@ -32,7 +33,6 @@ pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), 
             check_tree(run, written)?;
             check_directories(run, written)
         }
-        Workload::Transactions => check_pool(run, written),
         Workload::KvCache => check_cache(run, written),
         Workload::OpMix => check_offered(run, written),
         Workload::DataOps => check_ranges(run, written),
@@ -175,7 +175,7 @@ fn check_shared(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
 
 /// Random offsets need at least two blocks to choose from.
 fn check_random(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
-    let single = run.file_size_bytes <= u64::from(run.io_size_bytes);
+    let single = run.largest_file_bytes() <= u64::from(run.io_size_bytes);
     // In this case, all random ops go to random files.
     let random = run.layout.random_percent;
     if random == 0 || !single || (random == 100 && run.files > 1) {
@@ -275,18 +275,49 @@ fn check_directories(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(),
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 
-fn check_pool(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
-    let pool = run.transactions;
-    if pool.size_min_bytes <= pool.size_max_bytes {
-        return Ok(());
+/// Workloads whose files may have different sizes.
+const WITH_DISTRIBUTION: [Workload; 5] = [
+    Workload::Stream,
+    Workload::Mixed,
+    Workload::Metadata,
+    Workload::Listing,
+    Workload::Transactions,
+];
+
+/// Refuses files of different sizes if a workload needs them to be equal, or one is too large.
+fn check_sizes(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
+    let Some(sizes) = &run.file_sizes else { return Ok(()) };
+    let [_, setting] = super::file_settings(run.workload);
+    let refused = |what: String, hint: String, settings: &[Setting]| {
+        Err(written.fault(run, settings, Fault::new(what).hint(hint)))
+    };
+    if !WITH_DISTRIBUTION.contains(&run.workload) {
+        let names = WITH_DISTRIBUTION.map(|workload| workload.name());
+        let what = format!("its files have the same size, but file_size is `{sizes}`");
+        let hint = format!("one size, or workload {}", text::join_with_or(&names));
+        return refused(what, hint, &[setting]);
     }
-    let what = format!(
-        "size_min {} is larger than size_max {}",
-        text::size(pool.size_min_bytes.into()),
-        text::size(pool.size_max_bytes.into())
-    );
-    let settings = [Setting::SizeMin, Setting::SizeMax];
-    Err(written.fault(run, &settings, Fault::new(what).hint("file sizes are in between")))
+    if run.layout.sharing == Sharing::Shared {
+        let what = format!("workers share files of the same size, but file_size is `{sizes}`");
+        return refused(what, "one size, or sharing own".to_owned(), &[setting, Setting::Sharing]);
+    }
+    let largest = run.largest_file_bytes();
+    match setting.range() {
+        Some(range) if largest > range.max => {
+            let what = format!(
+                "the largest of {} files of `{sizes}` has {}",
+                run.files,
+                show_size(largest)
+            );
+            let hint = format!("at most {}: add `max 1GiB`, for example", show_size(range.max));
+            refused(what, hint, &[setting])
+        }
+        _ if largest == 0 => {
+            let what = format!("all files of `{sizes}` are empty");
+            refused(what, "a share of files with data".to_owned(), &[setting])
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Each user's part of a cache must hold the largest object, which is written with one op.

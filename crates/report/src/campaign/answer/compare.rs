@@ -92,7 +92,7 @@ fn is_alike<'a>(group: &Group<'a>, a: &UsableRow<'a>, b: &UsableRow<'a>) -> bool
             return false;
         }
     }
-    work_identity(one) == work_identity(other)
+    one.file_sizes == other.file_sizes && work_identity(one) == work_identity(other)
 }
 
 /// Returns what identifies the work itself, independent of target and backend.
