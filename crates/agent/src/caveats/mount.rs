@@ -90,7 +90,7 @@ impl<'a> MountCounters<'a> {
 /// server.
 fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Caveat> {
     let source = "/proc/self/mountstats";
-    let (evidence, data) = if result.pass == Pass::Stat {
+    let (evidence, data) = if matches!(result.pass, Pass::Stat | Pass::SyncTree) {
         let mut requested = 0_u64;
         for procedure in ATTRIBUTE_PROCEDURES {
             requested = requested.saturating_add(counters.increase(&format!("{procedure}.ops")));

@@ -68,7 +68,9 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
     } else {
         "read_bytes of /proc/self/io"
     };
-    let (evidence, data) = if result.pass == Pass::Stat || result.pass.lists() {
+    let (evidence, data) = if matches!(result.pass, Pass::Stat | Pass::SyncTree)
+        || result.pass.lists()
+    {
         // Attributes have no size to compare, so only a pass that read nothing at all is suspect.
         if stored > 0 || result.ops() == 0 {
             return None;

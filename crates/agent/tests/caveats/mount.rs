@@ -89,6 +89,10 @@ fn reports_reads_missing_on_wire() {
     assert_eq!(codes_of_read(&[]), ["cached"]);
     assert_eq!(codes_of_stat(&[("GETATTR.ops", 3)]), [""; 0]);
     assert_eq!(codes_of_stat(&[("READ.ops", 3)]), ["cached"]);
+    // rsync of an unchanged tree.
+    let codes_of_rsync = |counters| codes(Pass::SyncTree, done(OpKind::Stat, 0), counters);
+    assert_eq!(codes_of_rsync(&[("LOOKUP.ops", 1)]), [""; 0]);
+    assert_eq!(codes_of_rsync(&[]), ["cached"]);
     let codes_of_xattr = |counters| codes(Pass::GetXattr, done(OpKind::GetXattr, 0), counters);
     assert_eq!(codes_of_xattr(&[("GETXATTR.ops", 1)]), [""; 0]);
     assert_eq!(codes_of_xattr(&[("GETATTR.ops", 1)]), ["cached"]);

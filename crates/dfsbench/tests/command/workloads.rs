@@ -416,8 +416,9 @@ fn developed(cli: &Cli, target: &str, flags: &[&str]) -> Vec<Value> {
     let work = ["run", target, "--workload", "developer", "--quiet", "--format", "json"];
     let end = cli.run(&[&work[..], flags].concat());
     let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
-    for trial in json["runs"].as_array().unwrap().iter().flat_map(|run| run["trials"].as_array()) {
-        for pass in trial.iter().flat_map(|trial| trial["passes"].as_array().unwrap()) {
+    let runs = json["runs"].as_array().unwrap();
+    for trial in runs.iter().flat_map(|run| run["trials"].as_array().unwrap()) {
+        for pass in trial["passes"].as_array().unwrap() {
             assert!(!pass["cross_checks"].as_array().unwrap().is_empty(), "{pass}");
             for check in pass["cross_checks"].as_array().unwrap() {
                 assert_eq!(check["expected"], check["found"], "{}: {check}", pass["pass"]);

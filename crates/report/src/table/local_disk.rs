@@ -7,23 +7,10 @@ use model::{Run, RunSpec, Target};
 use stats::Comparison;
 use stats::criteria::TRIALS_MIN;
 
-use super::row::Row;
+use super::row::{Row, TimesLocal};
 
 /// Seed of the bootstrap.
 const SEED: u64 = 0x6c6f_6361;
-
-/// A row's time compared with that of the local disk.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TimesLocal {
-    /// Name of the target on the local disk.
-    pub target: String,
-    /// Median time there, in seconds.
-    pub seconds: f64,
-    /// This row's median time divided by it.
-    pub ratio: f64,
-    /// The 95 % confidence interval of the ratio; `None` with too few trials.
-    pub interval: Option<(f64, f64)>,
-}
 
 /// Compares each row with the local disk, in row order.
 pub(crate) fn compare_rows(rows: &[Row<'_>]) -> Vec<Option<TimesLocal>> {

@@ -6,7 +6,6 @@
 use model::{Pass, Run, Verdict};
 use stats::{CaveatExtent, Judged};
 
-use super::local_disk::TimesLocal;
 use crate::document::Extreme;
 
 /// One pass of one run.
@@ -20,6 +19,19 @@ pub(crate) struct Row<'a> {
     pub mark: Option<Mark>,
     /// Its time compared with that of the local disk, for a developer's pass.
     pub times_local: Option<TimesLocal>,
+}
+
+/// A row's time compared with that of the local disk.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TimesLocal {
+    /// Name of the target on the local disk.
+    pub target: String,
+    /// Median time there, in seconds.
+    pub seconds: f64,
+    /// This row's median time divided by it.
+    pub ratio: f64,
+    /// The 95 % confidence interval of the ratio; `None` with too few trials.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// Mark of a row.

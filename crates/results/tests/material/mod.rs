@@ -13,8 +13,8 @@ use model::{
     IntervalSample, IntervalStats, IntervalTimes, KindResult, ListingCalls, ListingWork, Metric,
     MetricKind, NfsSettings, NfsTarget, NfsVersion, OfferedLoad, Op, OpError, OpKind, Outcome,
     Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls,
-    Target, Telemetry, TlsOptions, Trial, TrialState, WarmedUp, WireBytes, Work, WorkerTime,
-    WorkingSet, Workload, XprtSec,
+    Target, Telemetry, TlsOptions, TrainingWork, Trial, TrialState, WarmedUp, WireBytes, Work,
+    WorkerTime, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use tempfile::TempDir;
@@ -125,6 +125,16 @@ pub fn scope() -> Scope {
             streams: 2,
             late_streams: 1,
             worst_lateness_ns: 4,
+        }),
+        training: Some(TrainingWork {
+            accelerators: 2,
+            steps: 10,
+            samples: 20,
+            compute_ns: 5,
+            span_ns: 8,
+            first_batch_ns: 1,
+            longest_wait_ns: 2,
+            late_steps: 3,
         }),
         worst_p95: vec![WorkerTime { kind: OpKind::Read, time_ns: 6 }],
         rank_times_ns: vec![5, 6],

@@ -155,6 +155,19 @@ enum Stage {
     Leave,
 }
 
+impl Position {
+    /// Returns the position after the ops of a stage, or of a file unless the last one is done.
+    fn after_stage(self, is_last_file: bool) -> Self {
+        let Self { phase, directories, files, .. } = self;
+        match self.stage {
+            Stage::Enter => Self { stage: Stage::Files, files: 0, ops: 0, ..self },
+            Stage::Files if is_last_file => Self { stage: Stage::Leave, ops: 0, ..self },
+            Stage::Files => Self { files: files + 1, ops: 0, ..self },
+            Stage::Leave => Self { phase, directories: directories + 1, ..Self::default() },
+        }
+    }
+}
+
 impl Developer {
     pub(super) fn new(spec: &RunSpec, pass: Pass, worker: u32) -> Self {
         let set = DeveloperSet::new(spec);
@@ -179,38 +192,24 @@ impl Developer {
                 continue;
             };
             let Range { start, end } = self.directories[number as usize].files;
+            let index = start + self.at.files;
             let op = match self.at.stage {
-                Stage::Enter => match phase.enter.get(self.at.ops) {
-                    Some(kind) => self.directory_op(*kind, number),
-                    None => {
-                        self.at = Position { stage: Stage::Files, files: 0, ops: 0, ..self.at };
-                        continue;
-                    }
-                },
-                Stage::Files if start + self.at.files == end => {
-                    self.at = Position { stage: Stage::Leave, ops: 0, ..self.at };
-                    continue;
+                Stage::Enter => {
+                    phase.enter.get(self.at.ops).map(|kind| self.directory_op(*kind, number))
                 }
-                Stage::Files => match self.file_op(phase, start + self.at.files) {
-                    Some(op) => Some(op),
-                    None => {
-                        self.at = Position { files: self.at.files + 1, ops: 0, ..self.at };
-                        continue;
-                    }
-                },
-                Stage::Leave => match phase.leave.get(self.at.ops) {
-                    Some(kind) => self.directory_op(*kind, number),
-                    None => {
-                        let Position { phase, directories, .. } = self.at;
-                        let directories = directories + 1;
-                        self.at = Position { phase, directories, ..Position::default() };
-                        continue;
-                    }
-                },
+                Stage::Files if index == end => None,
+                Stage::Files => self.file_op(phase, index).map(Some),
+                Stage::Leave => {
+                    phase.leave.get(self.at.ops).map(|kind| self.directory_op(*kind, number))
+                }
             };
-            self.at.ops += 1;
-            if op.is_some() {
-                return op;
+            if let Some(op) = op {
+                self.at.ops += 1;
+                if op.is_some() {
+                    return op;
+                }
+            } else {
+                self.at = self.at.after_stage(index == end);
             }
         }
     }

@@ -51,17 +51,16 @@ fn describe_pass(row: &Row<'_>, is_first: bool) -> String {
     } else {
         row.judged.pass.to_string()
     };
-    let mut text = format!("{name}{verb} {}", seconds(time));
-    if let Some(local) = &row.times_local {
+    let compared = row.times_local.as_ref().map(|local| {
         let place =
             if is_first { format!(" on the local disk ({})", local.target) } else { String::new() };
-        let times = three_digits(local.ratio);
         let interval = local
             .interval
             .map(|(low, high)| format!("; 95 %: {} to {}", three_digits(low), three_digits(high)));
         let interval = interval.unwrap_or_default();
-        let there = seconds(local.seconds);
-        text.push_str(&format!(" instead of {there}{place} ({times} times{interval})"));
-    }
-    format!("{text}{}", qualify_judged(&row.judged))
+        let (there, times) = (seconds(local.seconds), three_digits(local.ratio));
+        format!(" instead of {there}{place} ({times} times{interval})")
+    });
+    let compared = compared.unwrap_or_default();
+    format!("{name}{verb} {}{compared}{}", seconds(time), qualify_judged(&row.judged))
 }
