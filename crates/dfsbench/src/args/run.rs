@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
     /// preset: quick, seed-000 to seed-004, bonnie, checkpoint, copies, iozone, metadata,
-    /// model-load, op-mix, transactions or app
+    /// model-load, neighbors, op-mix, transactions or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, data_ops,
