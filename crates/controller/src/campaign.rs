@@ -116,12 +116,11 @@ impl CampaignRunner<'_> {
             if given_up || !members.iter().any(is_wanted) {
                 continue;
             }
-            let made = match members {
-                [step] => vec![self.run_trial(&specs[step.run], first)?],
-                _ => {
-                    let specs: Vec<_> = members.iter().map(|step| &specs[step.run]).collect();
-                    self.run_trials_together(&specs, first)?
-                }
+            let made = if let [step] = members {
+                vec![self.run_trial(&specs[step.run], first)?]
+            } else {
+                let specs: Vec<_> = members.iter().map(|step| &specs[step.run]).collect();
+                self.run_trials_together(&specs, first)?
             };
             for (step, trial) in members.iter().zip(made) {
                 // A campaign may have been killed when it had stored some of a group.

@@ -43,8 +43,11 @@ impl CampaignRunner<'_> {
         let started_unix_ms = self.hosts.now_unix_ms();
         let mut parts: Vec<Part<'_>> = Vec::with_capacity(specs.len());
         for (number, spec) in specs.iter().enumerate() {
+            if number == 0 {
+                // The others begin at the same time.
+                (self.observe)(Event::TrialBegun { position, spec });
+            }
             let position = position + number;
-            (self.observe)(Event::TrialBegun { position, spec });
             parts.push(Part {
                 spec,
                 group: AgentGroup::new(spec),
@@ -72,7 +75,9 @@ impl CampaignRunner<'_> {
             Err(TrialError::CampaignOver(error)) => return Err(error),
             Err(TrialError::Failed(why)) => {
                 let state = self.not_made(why);
-                parts.iter_mut().for_each(|part| part.trial.state = state.clone());
+                for part in &mut parts {
+                    part.trial.state = state.clone();
+                }
             }
         }
         Ok(parts.into_iter().map(|part| part.trial).collect())

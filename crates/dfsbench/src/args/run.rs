@@ -43,8 +43,8 @@ pub(crate) struct RunArgs {
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
     /// preset: quick, seed-000 to seed-004, backup, bonnie, checkpoint, copies, database, developer,
-    /// iozone, listing, metadata, model-load, op-mix, read-write-steps, training, transactions,
-    /// vm-boot, vm-images or app
+    /// iozone, listing, metadata, model-load, neighbors, op-mix, read-write-steps, training,
+    /// transactions, vm-boot, vm-images or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Measure the target with the workloads and settings of this plan, instead of its own targets

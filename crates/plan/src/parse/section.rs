@@ -68,9 +68,8 @@ impl Section {
     pub(crate) fn may_contain(self, doc: &KeyDoc) -> bool {
         match self {
             _ if doc.section == self => true,
-            Workload => doc.section == Settings,
             Load if doc.section == Workload => OF_LOADS.contains(&doc.key),
-            Load => doc.section == Settings,
+            Workload | Load => doc.section == Settings,
             Target if doc.section == Settings => {
                 Setting::OF_TARGETS.iter().any(|setting| setting.key() == doc.key)
             }

@@ -51,6 +51,7 @@ pub(crate) fn runs_of_loads(
 }
 
 /// Where a load works.
+#[derive(Clone, Copy)]
 struct Place<'a> {
     target: &'a RawTarget,
     around: &'a Surroundings,
