@@ -30,8 +30,9 @@ mod rates;
 pub use parts::CpuUnit;
 pub use parts::{Cpu, KindShare, WireUse};
 use rates::{
-    RateOf, append_rate, byte_rate, common_byte_rate, common_op_rate, common_share, comparable_rate,
-    first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu, slowest_rank_seconds,
+    RateOf, append_rate, byte_rate, common_byte_rate, common_op_rate, common_share,
+    comparable_rate, first_byte_rate, first_op_rate, op_rate, pass_rate, rate_per_cpu,
+    slowest_rank_seconds,
 };
 
 /// Judgment of one pass over all trials of a run.

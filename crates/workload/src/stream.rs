@@ -267,11 +267,8 @@ impl OpStream {
         if self.synced >= self.syncs {
             return None;
         }
-        let file = if self.syncs_own {
-            self.worker
-        } else {
-            (self.worker + self.synced) % self.syncs
-        };
+        let file =
+            if self.syncs_own { self.worker } else { (self.worker + self.synced) % self.syncs };
         self.synced += 1;
         Some(Op::new(OpKind::Sync, file, 0, 0))
     }

@@ -86,7 +86,8 @@ impl TrialTarget {
 
     /// Generates the content that a share's workers write or compare in a pass.
     pub fn make_content_of(&mut self, spec: &RunSpec, pass: Pass, share: Share) {
-        let only_reads = !pass.writes() || matches!(pass, Pass::Mix | Pass::Boot) && spec.read_percent >= 100;
+        let only_reads =
+            !pass.writes() || matches!(pass, Pass::Mix | Pass::Boot) && spec.read_percent >= 100;
         if spec.target.keeps_nothing() || only_reads && !spec.verify {
             return;
         }

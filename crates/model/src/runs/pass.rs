@@ -180,9 +180,7 @@ impl Pass {
             Self::Update => over_blocks(Opens::Both, &[Op::Update, Op::Sync]),
             Self::Seeks => over_some(Opens::Both, &[Op::Read, Op::Update]),
             Self::Mix | Self::Boot => over_some(Opens::Both, &[Op::Read, Op::Write, Op::Sync]),
-            Self::Oltp => {
-                over_some(Opens::Both, &[Op::Read, Op::Write, Op::LogAppend, Op::Sync])
-            }
+            Self::Oltp => over_some(Opens::Both, &[Op::Read, Op::Write, Op::LogAppend, Op::Sync]),
             Self::OpMix => over_some(Opens::Both, OP_MIX),
             Self::Create => by_name(&[Op::Create]),
             Self::Stat => by_name(&[Op::Stat]),

@@ -253,8 +253,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          kinds of NFS calls in given shares (LADDIS, SPEC SFS). data_ops: copies, clones and holes \
          of NFSv4.2. checkpoint: ranks that save and restore the state of a model. model_load: \
          the files of a model, read once. database: reads and writes of pages, and a log that \
-         commits them. vm_boot: virtual machines that boot from their images. app: a command of your own. fio, iozone, bonnie++, dd: \
-         these programs, whose results are parsed."),
+         commits them. vm_boot: virtual machines that boot from their images. app: a command of \
+         your own. fio, iozone, bonnie++, dd: these programs, whose results are parsed."),
     key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
         "Command that an app workload times, in the working directory; with fio, iozone, bonnie++ \
          and dd, additional arguments. It is run without a shell."),

@@ -152,7 +152,9 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
         Setting::QueueDepth => Value::Number(run.backend.row().default_queue_depth.into()),
         // The target's own value, if it has one.
         _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => setting.get(run),
-        Setting::ReadPercent if run.workload == Workload::VmBoot => Value::Number(BOOT_READ_PERCENT),
+        Setting::ReadPercent if run.workload == Workload::VmBoot => {
+            Value::Number(BOOT_READ_PERCENT)
+        }
         Setting::ReadPercent => Value::Number(MIX_READ_PERCENT),
         Setting::Rate if run.workload == Workload::OpMix => Value::Number(MIX_RATE),
         Setting::Timeout => Value::Number(run.workload.default_timeout_ms()),

@@ -163,7 +163,8 @@ impl Mixed {
             Pass::Oltp => u64::from(spec.files).saturating_sub(1).max(1),
             _ => u64::from(spec.files),
         };
-        let (workers, worker_of_set) = if images.is_some() { (1, 0) } else { (spec.workers, worker) };
+        let (workers, worker_of_set) =
+            if images.is_some() { (1, 0) } else { (spec.workers, worker) };
         let set_blocks = blocks * files;
         let seeks = pass == Pass::Seeks;
         let random_percent = if seeks { 100 } else { spec.layout.random_percent };

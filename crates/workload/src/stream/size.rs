@@ -170,8 +170,8 @@ const fn is_bounded(load: &Load) -> bool {
 pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
     let mut ops = spec.load.ops_max;
     let mut bytes = spec.load.bytes_max;
-    let is_equal = pass.moves_blocks()
-        || matches!(pass, Pass::Mix | Pass::Seeks | Pass::Punch | Pass::Boot);
+    let is_equal =
+        pass.moves_blocks() || matches!(pass, Pass::Mix | Pass::Seeks | Pass::Punch | Pass::Boot);
     if is_equal && bytes > 0 {
         let as_ops = bytes.div_ceil(u64::from(spec.io_size_bytes.max(1)));
         ops = if ops == 0 { as_ops } else { ops.min(as_ops) };

@@ -553,7 +553,10 @@ fn reuses_log_from_its_start() {
     only_log.database.transaction_ops = 0;
     let all = ops(&only_log, Pass::Oltp, 300);
     let appends: Vec<_> = all.iter().filter(|op| op.kind == OpKind::LogAppend).collect();
-    assert_eq!((appends.len(), appends[127].offset_bytes, appends[128].offset_bytes), (300, 127 * 512, 0));
+    assert_eq!(
+        (appends.len(), appends[127].offset_bytes, appends[128].offset_bytes),
+        (300, 127 * 512, 0)
+    );
     // Every file is synced at the end by each worker.
     assert_eq!(all.len() - 300, 2 * 4);
     assert_eq!(pass_size(&only_log, Pass::Oltp), PassSize { ops: None, bytes: None });

@@ -4,8 +4,8 @@
 //! [`headlines`] returns a sentence for each of the first few runs. Like other results, a figure
 //! that came from a cache, or that may not be used, says so.
 
-use model::{Pass, Run};
 use model::units::{Size, Wait, three_digits};
+use model::{Pass, Run};
 
 use super::lead::qualify_judged;
 use crate::humanize::{counted, seconds};

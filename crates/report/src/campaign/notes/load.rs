@@ -93,9 +93,8 @@ fn list_shares(row: &Row<'_>) -> Option<String> {
 
 /// Describes how much of the file set was touched, for passes that do not touch all of it.
 fn describe_touched(row: &Row<'_>) -> Option<String> {
-    let draws =
-        row.judged.pass.is_mix()
-            || matches!(row.judged.pass, Pass::OpMix | Pass::Seeks | Pass::Transactions);
+    let draws = row.judged.pass.is_mix()
+        || matches!(row.judged.pass, Pass::OpMix | Pass::Seeks | Pass::Transactions);
     let set = row.judged.working_set?;
     if !draws {
         return None;
