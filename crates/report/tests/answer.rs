@@ -553,8 +553,8 @@ fn states_commits_before_rates() {
         lines.retain(|line| line.contains("commits/s"));
         lines.join("\n")
     };
-    insta::assert_snapshot!(commits(&one), @"");
-    insta::assert_snapshot!(commits(&both), @"");
+    assert!(commits(&one).starts_with("1,000 commits/s (95 %: 959 to 1,035), 99 % of"));
+    insta::assert_snapshot!(commits(&both));
     assert_eq!(commits(&checkpoints(1)), "");
 }
 

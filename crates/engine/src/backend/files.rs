@@ -23,6 +23,7 @@ use super::sparse::SparseLayout;
 use super::{LostTarget, RangeCounts};
 
 /// Open files, names and content; see the module.
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts")]
 pub struct Files {
     /// The working directories, one per target.
     pub roots: Vec<OwnedFd>,

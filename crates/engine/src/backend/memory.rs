@@ -53,10 +53,10 @@ impl Regions {
         let start = (op.offset_bytes % room as u64) as usize;
         let place = &mut self.region[start..start + len];
         let own = &mut self.buffer.slot(0)[..len];
-        if op.kind != OpKind::Read {
-            place.copy_from_slice(own);
-        } else {
+        if op.kind == OpKind::Read {
             own.copy_from_slice(place);
+        } else {
+            place.copy_from_slice(own);
         }
         // Keep the optimizer from noticing that the result is never used.
         std::hint::black_box(&mut self.region);

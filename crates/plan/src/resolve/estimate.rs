@@ -394,7 +394,9 @@ pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEsti
         None if pass.lists() && pass != Pass::ListStat => {
             per_second_ms(ops.div_ceil(ENTRIES_PER_CALL), rates.metadata_ops_per_s)
         }
-        None if pass == Pass::Seeks => per_second_ms(ops, rates.random_ops_per_s),
+        None if matches!(pass, Pass::Seeks | Pass::Boot) => {
+            per_second_ms(ops, rates.random_ops_per_s)
+        }
         None => {
             per_second_ms(ops, rates.metadata_ops_per_s)
                 + per_second_ms(written.saturating_add(read), rates.bytes_per_s)

@@ -1,7 +1,8 @@
 //! What happens when a ring entry completes: either the op is done, or its next entry is pushed.
 //!
-//! An update is a read followed by a write, an append to a log a write followed by a sync. An op that opens a file by name consists of an open,
-//! the pieces of its data, a sync if each file must be durable, and a close even if a piece failed.
+//! An update is a read followed by a write, an append to a log a write followed by a sync. An op
+//! that opens a file by name consists of an open, the pieces of its data, a sync if each file must
+//! be durable, and a close even if a piece failed.
 
 use std::hint::black_box;
 use std::os::fd::AsRawFd as _;
@@ -86,12 +87,6 @@ impl Uring {
                 self.push_entry(&entry, slot);
                 false
             }
-            Stage::LogSync => {
-                if result < 0 {
-                    self.slots[at].outcome = failure(result);
-                }
-                true
-            }
             Stage::WriteBack => {
                 self.slots[at].outcome = moved_outcome(&op, result);
                 true
@@ -117,7 +112,7 @@ impl Uring {
                 self.close_file(slot);
                 false
             }
-            Stage::Close => {
+            Stage::LogSync | Stage::Close => {
                 if result < 0 {
                     self.slots[at].outcome = failure(result);
                 }

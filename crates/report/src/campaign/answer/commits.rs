@@ -53,7 +53,7 @@ fn describe(row: &Row<'_>) -> Option<String> {
         more => format!(", {more} transactions per commit"),
     };
     let durable = match spec.durability {
-        Durability::None | Durability::Close => ", which no commit waited to be durable",
+        Durability::None | Durability::Close => "; no commit waited until it was durable",
         _ => "",
     };
     Some(format!(
