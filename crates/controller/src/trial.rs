@@ -14,6 +14,7 @@ pub mod quiet_hosts;
 pub mod server_telemetry;
 mod setup;
 mod system_counts;
+mod system_exits;
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -144,6 +145,7 @@ impl CampaignRunner<'_> {
             }
             Err(over) => return Err(over),
         }
+        system_exits::explain(&mut self.hosts, spec, trial);
         let shared = shared_kernel::check(spec, self.hosts.kernels());
         for pass in &mut trial.passes {
             pass.caveats.extend(caveats.iter().chain(&shared).cloned());
