@@ -10,6 +10,7 @@ mod jobs;
 mod ladder;
 mod load;
 mod network;
+mod recipes;
 mod roles;
 mod seeds;
 mod shared_replay;
@@ -66,6 +67,9 @@ checks! {
     kills_contenders_and_reads_back: 300 s, {
         contenders::killed(LAB.get()?)
     };
+    names_last_words_of_dead_server: 200 s, recipes::died(LAB.get()?);
+    fails_if_host_is_not_restored: 200 s, recipes::not_restored(LAB.get()?);
+    keeps_system_up_until_down: 200 s, recipes::kept_up(LAB.get()?);
     ends_system_of_recipe: 300 s, GANESHA.kill_and_clean(LAB.get()?);
     loses_nothing_in_soak_of_hosts: 300 s, {
         load::soaked(LAB.get()?)

@@ -54,6 +54,8 @@ pub struct Hosts<'a> {
     new_facts: Vec<Fact>,
     /// Steps applied to the hosts.
     applied_steps: AppliedSteps,
+    /// Hosts with changes that could not be undone.
+    not_restored: BTreeSet<String>,
     /// Hosts whose agents are to be killed, with the time at which they were seen dead.
     planned_kills: BTreeMap<String, Option<u64>>,
     /// Answers to disturbances from hosts with running workers.
@@ -91,6 +93,7 @@ impl<'a> Hosts<'a> {
             numbers: BTreeMap::new(),
             new_facts: Vec::new(),
             applied_steps: AppliedSteps::default(),
+            not_restored: BTreeSet::new(),
             planned_kills: BTreeMap::new(),
             disturbed: VecDeque::new(),
         }

@@ -46,11 +46,14 @@ pub struct CampaignRunner<'a> {
 }
 
 impl CampaignRunner<'_> {
-    /// Restores all hosts and disconnects. Must be called at the end, even after errors.
-    pub fn leave_hosts(&mut self) {
-        for left in self.hosts.leave() {
-            (self.observe)(Event::Left(&left));
+    /// Restores all hosts and disconnects. Must be called at the end, even after errors. Returns
+    /// false if something could not be restored.
+    pub fn leave_hosts(&mut self) -> bool {
+        let left = self.hosts.leave();
+        for left in &left {
+            (self.observe)(Event::Left(left));
         }
+        left.is_empty()
     }
 }
 

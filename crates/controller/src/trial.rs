@@ -16,6 +16,7 @@ pub mod server_telemetry;
 mod setup;
 mod system_counts;
 mod together;
+mod system_exits;
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -146,6 +147,7 @@ impl CampaignRunner<'_> {
             }
             Err(over) => return Err(over),
         }
+        system_exits::explain(&mut self.hosts, spec, trial);
         let shared = shared_kernel::check(spec, self.hosts.kernels());
         for pass in &mut trial.passes {
             pass.caveats.extend(caveats.iter().chain(&shared).cloned());

@@ -54,7 +54,7 @@ pub(crate) use run::RunArgs;
 pub(crate) use schedule::{K8sArgs, SlurmArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use soak::SoakArgs;
-pub(crate) use systems::{SystemsArgs, SystemsCommand};
+pub(crate) use systems::{SystemsArgs, SystemsCommand, UpArgs};
 pub(crate) use trace::{CaptureArgs, DescribeArgs, DescribeFormat};
 
 use crate::metrics::parse_address;

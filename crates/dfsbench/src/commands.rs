@@ -25,6 +25,7 @@ pub(crate) mod resume;
 pub(crate) mod serve;
 pub(crate) mod slurm;
 pub(crate) mod soak;
+pub(crate) mod system_up;
 pub(crate) mod systems;
 pub(crate) mod trace_export;
 pub(crate) mod view;

@@ -5,11 +5,12 @@
 //! | 0 | ok |
 //! | 1 | a comparison failed, or a required limit is missed |
 //! | 2 | usage, plan, or a results file that can't be used |
-//! | 3 | a server, host or output can't be used, or has no room; or a bug outside of trials |
+//! | 3 | a server, host or output can't be used, has no room or isn't restored; or a bug |
 //! | 4 | measured, but something is invalid, failed or was interrupted |
 
 use std::io::ErrorKind;
 use std::process::{self, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use controller::ControllerError;
 use controller::leftovers::UnwritableRecord;
@@ -155,6 +156,9 @@ pub enum Failure {
         reason: String,
         hint: &'static str,
     },
+    /// The work is done, but hosts are not as they were before.
+    #[error("not all changes to hosts were undone (hint: `dfsbench clean PLAN` tries again)")]
+    NotRestored,
     /// The program panicked. Its changes to hosts have been undone.
     #[error(transparent)]
     Bug(#[from] Panicked),
@@ -168,7 +172,7 @@ impl Failure {
         match self {
             Self::Store(error) if error.is_failed_write() => 3,
             Self::Usage(_) | Self::Plan(_) | Self::Store(_) => 2,
-            Self::Lab(_) | Self::Output { .. } | Self::Bug(_) => 3,
+            Self::Lab(_) | Self::NotRestored | Self::Output { .. } | Self::Bug(_) => 3,
             Self::Interrupted(_) => End::Invalid.code(),
             Self::BrokenPipe => 0,
         }
@@ -197,6 +201,28 @@ impl Failure {
         }
         ExitCode::from(failure.code())
     }
+}
+
+/// Set when a change to a host could not be undone.
+static IS_NOT_RESTORED: AtomicBool = AtomicBool::new(false);
+
+/// Records that a change to a host could not be undone. The process then ends with an error,
+/// whatever it has measured.
+pub(crate) fn note_not_restored() {
+    IS_NOT_RESTORED.store(true, Relaxed);
+}
+
+/// Returns the exit code of a process that ended like this.
+pub(crate) fn code_of(end: End) -> u8 {
+    if IS_NOT_RESTORED.load(Relaxed) { Failure::NotRestored.code() } else { end.code() }
+}
+
+/// Makes it an error that hosts could not be restored.
+pub(crate) fn check_restored(code: ExitCode) -> Result<ExitCode, Failure> {
+    if IS_NOT_RESTORED.load(Relaxed) {
+        return Err(Failure::NotRestored);
+    }
+    Ok(code)
 }
 
 /// Prints why the process can't exit cleanly and exits immediately: threads may hang in the kernel

@@ -39,7 +39,8 @@ use plans::presets;
 fn main() -> ExitCode {
     signals::make_file_limit_an_error();
     exit::note_panics();
-    exit::catch_panics(run_command).unwrap_or_else(|failure| {
+    let run = || run_command().and_then(exit::check_restored);
+    exit::catch_panics(run).unwrap_or_else(|failure| {
         let failure = if signals::is_stopped() { failure.after_stop() } else { failure };
         Failure::end(&with_origin(failure))
     })

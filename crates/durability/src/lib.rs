@@ -64,6 +64,8 @@ pub enum DurabilityEvent<'a> {
     Progress(&'a str),
     /// Problem that doesn't end the measurement, as a sentence.
     Warning(&'a str),
+    /// Change to a host that could not be undone, as a sentence.
+    Left(&'a str),
     /// A working directory is about to be created.
     DirectoryBegun { name: &'a str, target: &'a Target },
     /// The working directory from the last [`Self::DirectoryBegun`] was removed.

@@ -57,7 +57,7 @@ pub(crate) fn measure_all(
         Ok(())
     });
     for left in hosts.borrow_mut().leave() {
-        (context.observe)(DurabilityEvent::Warning(&left));
+        (context.observe)(DurabilityEvent::Left(&left));
     }
     match measured {
         Ok(kept) => kept.map(|()| found),

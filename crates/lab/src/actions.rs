@@ -49,6 +49,7 @@ mod storage;
 mod sysctl;
 mod system_counters;
 mod system_crash;
+mod system_exits;
 mod try_paths;
 mod tunnel;
 mod unfs3;

@@ -29,7 +29,7 @@ use crate::actions::{Layer, layer};
 use connection::tunnel_end;
 
 pub use power_loss::{after_power_loss, outlasts_power_loss};
-pub use systems::{counters_of_system, kill_of_system, restart_of_system};
+pub use systems::{counters_of_system, exits_of_system, kill_of_system, restart_of_system};
 
 const LOOPBACK: &str = "127.0.0.1";
 

@@ -193,7 +193,10 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
         for (host, answer) in names.into_iter().zip(answers) {
             if answer.is_err() {
                 // The agent continues past steps that it cannot undo, and reports all of them.
-                left.extend(hosts.ask(&host, request::undo_all()).err());
+                if let Err(why) = hosts.ask(&host, request::undo_all()) {
+                    left.push(why);
+                    hosts.not_restored.insert(host.clone());
+                }
                 stuck.insert(host);
             }
         }
@@ -210,6 +213,15 @@ impl Hosts<'_> {
     /// Undoes everything and disconnects from all agents. Returns what could not be undone.
     pub fn leave(&mut self) -> Vec<String> {
         let mut left = self.undo_all();
+        // What could not be undone after an earlier run is in its row, but may be possible now.
+        for host in std::mem::take(&mut self.not_restored) {
+            if self.loss_reason(&host).is_none()
+                && let Err(why) = self.ask(&host, request::undo_all())
+                && !left.contains(&why)
+            {
+                left.push(why);
+            }
+        }
         for (host, why) in self.leave_agents() {
             if self.may_be_changed(&host) && !left.contains(&why) {
                 left.push(why);

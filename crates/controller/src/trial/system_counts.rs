@@ -11,8 +11,8 @@ use fleet::request;
 use lab::counters_of_system;
 use model::units::Size;
 use model::{
-    Caveat, CaveatCode, CrossCheck, Durability, Evidence, KindResult, LabSpec, OpKind, Pass,
-    PassResult, RunSpec,
+    Caveat, CaveatCode, CrossCheck, Durability, EffectiveSettings, Evidence, KindResult, LabSpec,
+    LabStep, OpKind, Pass, PassResult, RunSpec,
 };
 
 use crate::hosts::Hosts;
@@ -31,9 +31,29 @@ pub(crate) type Counts = BTreeMap<String, u64>;
 pub(crate) fn read(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<Counts, String> {
     let mut counts = Counts::new();
     let steps = counters_of_system(lab).map_err(|error| error.to_string())?;
+    for effective in ask_facts(hosts, &steps)? {
+        for fact in effective?.facts {
+            let Ok(number) = fact.value.parse::<u64>() else {
+                return Err(format!("`{}` is not a valid {} count", fact.value, fact.name));
+            };
+            let sum = counts.entry(fact.name).or_default();
+            *sum = sum.saturating_add(number);
+        }
+    }
+    Ok(counts)
+}
+
+/// Asks hosts for facts by steps that change nothing, one for each host.
+///
+/// # Errors
+/// If a host can't forget its step; the error is a sentence.
+pub(crate) fn ask_facts(
+    hosts: &mut Hosts<'_>,
+    steps: &[LabStep],
+) -> Result<Vec<Result<EffectiveSettings, String>>, String> {
     let mut reading = Vec::new();
     let mut leaving = Vec::new();
-    for step in &steps {
+    for step in steps {
         reading.push((step.host.as_str(), request::apply(step.action.clone())));
         leaving.push((step.host.as_str(), request::undo_last()));
     }
@@ -45,16 +65,7 @@ pub(crate) fn read(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<Counts, Strin
     for left in hosts.ask_each(leaving) {
         left?;
     }
-    for effective in answers {
-        for fact in effective?.facts {
-            let Ok(number) = fact.value.parse::<u64>() else {
-                return Err(format!("`{}` is not a valid {} count", fact.value, fact.name));
-            };
-            let sum = counts.entry(fact.name).or_default();
-            *sum = sum.saturating_add(number);
-        }
-    }
-    Ok(counts)
+    Ok(answers)
 }
 
 /// Compares the increase of the counters during a pass with what was recorded.

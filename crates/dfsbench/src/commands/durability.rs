@@ -22,7 +22,7 @@ use report::Format;
 use crate::args::DurabilityArgs;
 use crate::calendar::{now_unix_ms, token};
 use crate::commands::{campaign, render};
-use crate::exit::{End, Failure};
+use crate::exit::{self, End, Failure};
 use crate::files::{foreign_folder, user_dirs};
 use crate::hosts::agents::{self, Agents};
 use crate::plans::{plan_source, surroundings};
@@ -149,6 +149,10 @@ fn report_event(event: &DurabilityEvent<'_>, args: &DurabilityArgs) {
         DurabilityEvent::Progress(_) if args.quiet => {}
         DurabilityEvent::Progress(line) => output::message(line),
         DurabilityEvent::Warning(line) => output::message(&format!("warning: {line}")),
+        DurabilityEvent::Left(line) => {
+            exit::note_not_restored();
+            output::message(&format!("warning: {line}"));
+        }
         DurabilityEvent::DirectoryBegun { name, target } => signals::note_directory(name, target),
         DurabilityEvent::DirectoryRemoved => signals::forget_directory(),
     }

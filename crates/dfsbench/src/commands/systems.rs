@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use model::system::Recipe;
 
 use crate::args::{SystemsArgs, SystemsCommand};
+use crate::commands::system_up;
 use crate::exit::{End, Failure};
 use crate::files::input_file;
 use crate::terminal::output;
@@ -27,6 +28,8 @@ pub(crate) fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
         }
         Some(SystemsCommand::New { name }) => write_new(name)?,
         Some(SystemsCommand::Check { file }) => check(file)?,
+        Some(SystemsCommand::Up(args)) => return system_up::up(args),
+        Some(SystemsCommand::Down { name }) => return system_up::down(name),
     }
     Ok(End::Ok.into())
 }

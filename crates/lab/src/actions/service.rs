@@ -150,9 +150,10 @@ fn start_steps(action: &SystemSteps, search: &ProgramSearch) -> Vec<Step> {
         steps.push(match step {
             FilledStep::Start(words) => {
                 has_program = true;
+                let number = action.first + index + 1;
                 Step::Launch {
-                    argv: processes::marked_command(dir, &search.command(words)),
-                    stderr: dir.join(format!("stderr-{}", action.first + index + 1)),
+                    argv: processes::command_of_step(dir, number, &search.command(words)),
+                    stderr: servers::stderr_of_step(dir, number),
                 }
             }
             FilledStep::Run { words, within_s, again: _ } => Step::with_time_limit(

@@ -1,7 +1,7 @@
 //! Where the programs of a recipe are found, and how they are run from there.
 //!
-//! Our own commands use fixed folders. A recipe's programs are often built by hand, so they are also
-//! looked for in the folders that the recipe names and in the PATH of the ssh session.
+//! Our own commands use fixed folders. A recipe's programs are often built by hand, so they are
+//! also looked for in the folders that the recipe names and in the PATH of the ssh session.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -136,6 +136,17 @@ fn starts_servers_in_order() {
     let Action::Service(server) = &steps[4].action else { panic!("{steps:?}") };
     let Action::Service(node) = &steps[5].action else { panic!("{steps:?}") };
     assert_eq!((&server.storage, node.storage.is_some()), (&None, true));
+    // The numbers are those of the files with their stderr.
+    let watched: Vec<_> = exits_of_system(&spec)
+        .unwrap()
+        .into_iter()
+        .map(|step| {
+            let Action::SystemExits(exits) = step.action else { panic!("{step:?}") };
+            (step.host, exits.started.iter().map(|(number, _)| *number).collect::<Vec<_>>())
+        })
+        .collect();
+    let on = |host: &str, numbers: &[usize]| (host.to_owned(), numbers.to_vec());
+    assert_eq!(watched, [on("server", &[1]), on("n1", &[2, 5, 7]), on("n2", &[3, 6])]);
     let hosts_of =
         |steps: Vec<LabStep>| -> Vec<String> { steps.into_iter().map(|step| step.host).collect() };
     assert_eq!(hosts_of(kill_of_system(&spec).unwrap()), ["server", "n1", "n2"]);

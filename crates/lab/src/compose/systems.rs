@@ -184,6 +184,29 @@ pub fn counters_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> 
     Ok(steps)
 }
 
+/// Returns the steps that look for programs of a run's system that have exited; one for each host
+/// on which the recipe starts any.
+///
+/// # Errors
+/// If the recipe cannot be filled in.
+pub fn exits_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
+    let Some(system) = &spec.system else { return Ok(Vec::new()) };
+    let mut started: BTreeMap<usize, Vec<(usize, Vec<String>)>> = BTreeMap::new();
+    for (index, placed) in fill_in(spec, system)?.steps.into_iter().enumerate() {
+        if let FilledStep::Start(words) = placed.step {
+            started.entry(placed.host).or_default().push((index + 1, words));
+        }
+    }
+    let hosts = spec.system_hosts();
+    let name = &system.recipe.name;
+    let steps = started.into_iter().map(|(host, started)| {
+        let dir = system.recipe.dir().into();
+        let exits = action::SystemExits { system: name.clone(), dir, started };
+        step(hosts[host], Action::SystemExits(exits))
+    });
+    Ok(steps.collect())
+}
+
 fn paths(texts: &[String]) -> Vec<PathBuf> {
     texts.iter().map(PathBuf::from).collect()
 }

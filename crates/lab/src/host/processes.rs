@@ -25,6 +25,22 @@ pub(crate) const MARK: &str = "DFSBENCH_SERVICE";
 /// How often we check whether processes have exited.
 const POLL: Duration = Duration::from_millis(50);
 
+/// Environment variable with the number of the step that started a process of a system.
+const STEP: &str = "DFSBENCH_STEP";
+
+/// Returns a marked command whose processes also carry the number of their step.
+pub(crate) fn command_of_step(mark: &Path, number: usize, words: &[String]) -> Vec<String> {
+    let mut argv = marked_command(mark, words);
+    argv.insert(2, format!("{STEP}={number}"));
+    argv
+}
+
+/// Returns the numbers of the steps of which processes are running.
+pub(crate) fn steps_running(mark: &Path) -> Vec<usize> {
+    let number = |pid: u32| variable_of(pid, STEP)?.parse().ok();
+    marked(mark).into_iter().filter_map(number).collect()
+}
+
 /// Returns a command whose process, and all its children, carry the mark. **Source:** env(1).
 pub(crate) fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
     let mut argv = vec!["env".to_owned(), format!("{MARK}={}", mark.display())];
@@ -44,17 +60,17 @@ fn carries_mark(pid: u32, mark: &Path) -> bool {
 
 /// Returns the mark of a process of this host, or `None` if it has none.
 pub(crate) fn mark_of(pid: u32) -> Option<String> {
+    variable_of(pid, MARK).filter(|_| is_of_this_host(pid))
+}
+
+/// Returns a variable of the environment that a process was started with.
+fn variable_of(pid: u32, name: &str) -> Option<String> {
     // A zombie has no environment.
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let lead = format!("{MARK}=");
-    for entry in environment.split(|byte| *byte == 0) {
-        if let Some(mark) = entry.strip_prefix(lead.as_bytes())
-            && is_of_this_host(pid)
-        {
-            return Some(String::from_utf8_lossy(mark).into_owned());
-        }
-    }
-    None
+    let lead = format!("{name}=");
+    let mut entries = environment.split(|byte| *byte == 0);
+    let value = entries.find_map(|entry| entry.strip_prefix(lead.as_bytes()))?;
+    Some(String::from_utf8_lossy(value).into_owned())
 }
 
 /// Returns true if a process is in our network namespace. If hosts are simulated by namespaces on

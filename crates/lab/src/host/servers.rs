@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use procfs::net::{TcpNetEntry, TcpState};
@@ -169,6 +169,19 @@ pub(crate) fn mounted(point: &Path) -> Result<(), LabError> {
         Some(_) => Ok(()),
         None => Err(LabError::Refused("not mounted yet".to_owned())),
     }
+}
+
+/// Returns the file with the stderr of a step's program.
+pub(crate) fn stderr_of_step(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("stderr-{number}"))
+}
+
+/// Returns the last lines that a step's program wrote to stderr, or else those of all logs.
+pub(crate) fn last_words_of_step(folder: &Path, number: usize) -> String {
+    let text = fs::read(stderr_of_step(folder, number)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines = filled_lines(&text);
+    if lines.is_empty() { last_words(folder) } else { join_last(&lines, 3) }
 }
 
 /// Collects the last lines of the logs in one of our folders.

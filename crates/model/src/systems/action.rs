@@ -60,7 +60,7 @@ macro_rules! for_each_action {
             LoopFile Raid Crypt Format Mount Export NfsdModes Nfsd Ganesha Unfs3 OwnServer Tunnel
             PacketTunnel Localio KernelSwitch NfsMount ReadAhead Sysctl Mtu TryPaths Shape
             CpuFrequency Cores Ram NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash
-            SystemCounters AwaitQuiet RemoteMount FuseMount
+            SystemCounters SystemExits AwaitQuiet RemoteMount FuseMount
         }
     };
 }
@@ -475,6 +475,17 @@ pub struct SystemCounters {
     pub path: Vec<String>,
     /// Command that prints the counters.
     pub run: Vec<String>,
+}
+
+/// Reports the programs of a system that have exited on a host, as facts. Changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SystemExits {
+    /// Name of the recipe.
+    pub system: String,
+    /// Directory for its own files, which identifies its processes.
+    pub dir: PathBuf,
+    /// Commands that should keep running, each with the number of its step.
+    pub started: Vec<(usize, Vec<String>)>,
 }
 
 /// Waits until a system's background activity has ended. Changes nothing.

@@ -260,8 +260,8 @@ const fn stop_limit() -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{what} (hint: {hint})", if key.is_empty() { String::new() } else { format!("{key}: ") })]
 pub struct RecipeError {
-    /// Where the problem is in the recipe, such as `settings.parts.default` or `step 2.start`; empty
-    /// if it isn't in its text.
+    /// Key with the problem, such as `settings.parts.default` or `step 2.start`; empty if it isn't
+    /// in the text of the recipe.
     pub key: String,
     /// The problem, with the value.
     pub what: String,

@@ -76,9 +76,9 @@ pub(crate) fn unknown_recipe(name: &str) -> Fault {
 /// If the text is not TOML, has an invalid key or value, or refers to an unknown variable. Returns
 /// the first problem of the text.
 pub fn parse_recipe(text: &str, source_name: &str) -> Result<Recipe, PlanError> {
-    check_recipe(text, source_name).map_err(|problems| {
-        let more = problems.len() - 1;
-        let mut first = problems.into_iter().next().expect("an invalid recipe has a problem");
+    check_recipe(text, source_name).map_err(|mut problems| {
+        let mut first = problems.swap_remove(0);
+        let more = problems.len();
         if more > 0 {
             let hint = first.hint.take().map(|hint| format!("{hint}; ")).unwrap_or_default();
             first.hint = Some(format!("{hint}`dfsbench systems check` lists {more} more"));
@@ -90,7 +90,7 @@ pub fn parse_recipe(text: &str, source_name: &str) -> Result<Recipe, PlanError> 
 /// Parses a recipe like [`parse_recipe`].
 ///
 /// # Errors
-/// All problems, in the order of the text; those of the recipe as a whole come first.
+/// All problems, at least one, in the order of the text; those of the recipe as a whole come first.
 pub fn check_recipe(text: &str, source_name: &str) -> Result<Recipe, Vec<PlanError>> {
     recipe_problems::read(text).map_err(|problems| {
         problems.into_iter().map(|problem| problem.in_source(source_name)).collect()

@@ -5,6 +5,7 @@
 //! (removes a wrong entry, adds a missing one) and tries again, until the recipe can be checked as
 //! a whole. What a repair leads to is not reported.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use model::system::{Recipe, RecipeError};
@@ -167,21 +168,18 @@ impl Reader<'_> {
                 of_value.start <= span.start && span.end <= of_value.end
             });
         let name = shown(&path);
-        let fault = match quoted(&message, "unknown field `") {
-            Some(given) => {
-                let known: Vec<&str> =
-                    message.split('`').skip(3).step_by(2).filter(|word| *word != given).collect();
-                let mut fault = unknown_word("key", &given, &known);
-                let table = shown(&path[..path.len().saturating_sub(1)]);
-                if !table.is_empty() {
-                    fault.message.push_str(&format!(" in {table}"));
-                }
-                fault
+        let fault = if let Some(given) = quoted(&message, "unknown field `") {
+            let known: Vec<&str> =
+                message.split('`').skip(3).step_by(2).filter(|word| *word != given).collect();
+            let mut fault = unknown_word("key", &given, &known);
+            let table = shown(&path[..path.len().saturating_sub(1)]);
+            if !table.is_empty() {
+                fault.message = format!("{} in {table}", fault.message);
             }
-            None => {
-                let message = if name.is_empty() { message } else { format!("{name}: {message}") };
-                Fault::new(message).hint("docs/systems.md describes every key")
-            }
+            fault
+        } else {
+            let message = if name.is_empty() { message } else { format!("{name}: {message}") };
+            Fault::new(message).hint("docs/systems.md describes every key")
         };
         self.problems.push(fault.at(place));
         while let Some(Part::Index(_)) = path.last() {
@@ -238,11 +236,12 @@ fn quoted(message: &str, lead: &str) -> Option<String> {
 fn shown(path: &[Part]) -> String {
     let mut text = String::new();
     for part in path {
-        match part {
-            Part::Key(key) if text.is_empty() => text.push_str(key),
-            Part::Key(key) => text.push_str(&format!(".{key}")),
-            Part::Index(index) => text.push_str(&format!(" {}", index + 1)),
-        }
+        // Writing to a `String` never fails.
+        let _ = match part {
+            Part::Key(key) if text.is_empty() => write!(text, "{key}"),
+            Part::Key(key) => write!(text, ".{key}"),
+            Part::Index(index) => write!(text, " {}", index + 1),
+        };
     }
     text
 }
@@ -253,7 +252,7 @@ fn find(
     path: &mut Vec<Part>,
     fits: &impl Fn(Option<Range<usize>>, &Spanned<DeValue<'_>>) -> bool,
 ) -> bool {
-    for (key, value) in table.iter() {
+    for (key, value) in table {
         path.push(Part::Key(key.get_ref().to_string()));
         if find_in_value(value, path, fits) || fits(Some(key.span()), value) {
             return true;

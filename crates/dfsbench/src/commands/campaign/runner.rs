@@ -16,7 +16,7 @@ use plan::Plan;
 use super::observer::CampaignObserver;
 use super::session::Session;
 use crate::calendar::{now_unix_ms, token};
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use crate::files::{foreign_folder, user_dirs};
 use crate::hosts::agents::{self, Agents};
 use crate::server::embedded::Embedded;
@@ -78,7 +78,10 @@ impl Session<'_> {
             let result = panicked::catch(|| work(&mut runner));
             let left = panicked::catch(|| runner.leave_hosts());
             agents::record_no_agents();
-            result.and_then(|result| left.map(|()| result))
+            if matches!(left, Ok(false)) {
+                exit::note_not_restored();
+            }
+            result.and_then(|result| left.map(|_| result))
         };
         // The agent's thread exits when its transport is closed, so drop it before joining.
         drop(transport);
@@ -87,6 +90,7 @@ impl Session<'_> {
         match &left {
             Ok(left) => {
                 for left in left {
+                    exit::note_not_restored();
                     output::message(&format!("warning: {left}"));
                 }
             }

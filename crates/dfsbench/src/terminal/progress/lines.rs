@@ -12,7 +12,7 @@ use model::{Campaign, Pass, PassResult, RunSpec, Trial, TrialState};
 use serde_json::{Value, json};
 
 use crate::calendar::now_unix_ms;
-use crate::exit::{End, Failure};
+use crate::exit::{self, End, Failure};
 use crate::terminal::output;
 use crate::terminal::progress::stream::Stream;
 
@@ -95,7 +95,7 @@ impl Lines {
             "event": "campaign_ended",
             "campaign": campaign.id,
             "state": campaign.state,
-            "exit_code": end.code(),
+            "exit_code": exit::code_of(end),
         }));
     }
 

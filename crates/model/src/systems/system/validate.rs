@@ -174,8 +174,8 @@ impl Recipe {
             let what = format!(
                 "{cold} restarts the servers, and `restart` says that they lose their files"
             );
-            let hint = "`restart = \"all-steps\"` if its steps can be repeated on existing files, or \
-                        the highest level up to remount";
+            let hint = "`restart = \"all-steps\"` if its steps can be repeated on existing files, \
+                        or a level up to remount";
             problems.push(RecipeError::new("caches.cold", what, hint));
         }
     }
