@@ -24,8 +24,8 @@ use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct CampaignAnswer {
-    /// Main sentences: the times of checkpoints and loads, how accelerators are used, the highest rates, the largest
-    /// difference, and how far to trust both.
+    /// Main sentences: the times of checkpoints and loads, how accelerators are used, the highest
+    /// rates, the largest difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
     pub passes: Vec<PassFindings>,
