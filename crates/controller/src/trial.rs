@@ -15,8 +15,8 @@ pub mod quiet_hosts;
 pub mod server_telemetry;
 mod setup;
 mod system_counts;
-mod together;
 mod system_exits;
+mod together;
 
 use std::sync::atomic::Ordering::Relaxed;
 

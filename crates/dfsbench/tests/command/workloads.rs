@@ -298,20 +298,28 @@ fn utilization_matches_planted_service_time() {
                 file_size = \"4KiB\"\ncompute_time = \"120ms\"\n";
     std::fs::write(cli.folder().join("slow.toml"), plan).unwrap();
     let (figure, passes) = trained(&cli, "slow.toml", &[]);
-    // A sleep is never short, but may be long on a busy machine.
-    let best = best_utilization(&passes);
-    assert!((0.495..=0.5).contains(&best), "{best}");
-    assert!(passes.iter().all(|pass| pass["training"]["late_steps"] == 4), "{passes:?}");
+    // On a busy machine, a sample may take longer than planned, but never less, and it is timed.
+    let differences = passes.iter().map(|pass| {
+        let mean_ns = pass["kinds"][0]["service_time"]["mean_ns"].as_f64().unwrap();
+        // The first of five isn't counted.
+        let sample_ns =
+            (5.0 * mean_ns - pass["training"]["first_batch_ns"].as_f64().unwrap()) / 4.0;
+        let share = utilization(pass);
+        assert!(sample_ns >= 239e6 && share <= 0.5, "{share} {sample_ns}");
+        assert_eq!(pass["training"]["late_steps"], 4);
+        (share / (120e6 / sample_ns) - 1.0).abs()
+    });
+    assert!(differences.fold(1.0, f64::min) < 0.01, "{passes:?}");
     assert_eq!(figure["training"]["is_fed"], false);
     // With two readers, a sample is complete every 120 ms.
     let (_, passes) = trained(&cli, "slow.toml", &["--readers", "2"]);
-    assert!(best_utilization(&passes) > 0.9, "{passes:?}");
+    assert!(passes.iter().map(utilization).fold(0.0, f64::max) > 0.75, "{passes:?}");
 }
 
-/// Returns the share of the time that accelerators computed, in the best trial.
-fn best_utilization(passes: &[Value]) -> f64 {
-    let of = |pass: &Value, name: &str| pass["training"][name].as_u64().unwrap() as f64;
-    passes.iter().map(|pass| of(pass, "compute_ns") / of(pass, "span_ns")).fold(0.0, f64::max)
+/// Returns the share of the time that accelerators computed in a pass.
+fn utilization(pass: &Value) -> f64 {
+    let of = |name: &str| pass["training"][name].as_u64().unwrap() as f64;
+    of("compute_ns") / of("span_ns")
 }
 
 /// Runs a small checkpoint, checks that every byte of the model is saved and restored, and returns

@@ -326,8 +326,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Conclusion, "why", ["text", ""], "1 to 400 characters", "none",
         "Why no comparison can confirm it; only without `factor`."),
     key(Require, "limit", ["text", ""], "[PASS.]METRIC < VALUE", "required",
-        "A limit on rate, time, p50, p99, p99.9, max, au or errors of a pass, a workload, or all of \
-         them, with <, <=, >, >= or, for errors, ==. It is met or missed only if the whole 95 % \
+        "A limit on rate, time, p50, p99, p99.9, max, au or errors of a pass, a workload, or all \
+         of them, with <, <=, >, >= or, for errors, ==. It is met or missed only if the whole 95 % \
          interval is on one side; otherwise it is undecided."),
     key(Require, "where", ["table", ""], "factors with a level or a list of them", "all runs",
         "Only runs with these settings."),
