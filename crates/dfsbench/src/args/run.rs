@@ -42,12 +42,12 @@ pub(crate) struct RunArgs {
     defaulted: DefaultedArgs,
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
-    /// preset: quick, seed-000 to seed-004, bonnie, checkpoint, copies, iozone, metadata,
-    /// model-load, op-mix, transactions or app
+    /// preset: quick, seed-000 to seed-004, bonnie, checkpoint, copies, iozone, kv-cache,
+    /// media, metadata, model-load, op-mix, transactions or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, data_ops,
-    /// checkpoint, model_load, fio, iozone, dd, bonnie++
+    /// checkpoint, model_load, media, kv_cache, fio, iozone, dd, bonnie++
     #[arg(long, value_delimiter = ',', value_name = "KIND", help_heading = "Factors")]
     workload: Vec<String>,
     /// How ops are executed: posix or uring for a directory, nfs for a server

@@ -307,8 +307,8 @@ settings! {
     FilesPerDirectory => count("files_per_directory", run!(op_mix.files_per_directory))
         .family(Family::Names).unit("files")
         .range(1, 1_000_000, "the state of each file is kept in memory").only(&[W::OpMix]);
-    /// Number of data files over all workers; in kv_cache, of the contexts whose objects are wanted.
-    /// Not for metadata, which has small_files.
+    /// Number of data files over all workers; in kv_cache, of the contexts whose objects are
+    /// wanted. Not for metadata, which has small_files.
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule("one per worker; media: 5 s of frames for each; kv_cache: 32 for each").only(WITH_FILES)

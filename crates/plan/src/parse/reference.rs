@@ -245,14 +245,15 @@ pub(crate) static KEYS: &[KeyDoc] = &[
 
     key(Workload, "kind", ["text", ""],
         "stream, mixed, metadata, bonnie, transactions, op_mix, data_ops, checkpoint, model_load, \
-         app, fio, iozone, bonnie++ or dd",
+         media, kv_cache, app, fio, iozone, bonnie++ or dd",
         "required",
         "stream: whole files, sequentially or block by block. mixed: reads and writes in given \
          shares, for a time. metadata: create, stat and remove many small files. bonnie: the work \
          of bonnie on one large file. transactions: a pool of small files (PostMark). op_mix: all \
          kinds of NFS calls in given shares (LADDIS, SPEC SFS). data_ops: copies, clones and holes \
          of NFSv4.2. checkpoint: ranks that save and restore the state of a model. model_load: \
-         the files of a model, read once. app: a command of your own. fio, iozone, bonnie++, dd: \
+         the files of a model, read once. media: streams of frames with deadlines. kv_cache: whole \
+         objects with eviction. app: a command of your own. fio, iozone, bonnie++, dd: \
          these programs, whose results are parsed."),
     key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
         "Command that an app workload times, in the working directory; with fio, iozone, bonnie++ \

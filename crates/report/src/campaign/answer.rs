@@ -26,8 +26,8 @@ use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct CampaignAnswer {
-    /// Main sentences: times of checkpoints and loads, streams in time, the highest rates, the largest
-    /// difference, and how far to trust both.
+    /// Main sentences: times of checkpoints and loads, streams in time, the highest rates, the
+    /// largest difference, and how far to trust both.
     pub lead: Vec<String>,
     /// One entry for each kind of pass with a usable result.
     pub passes: Vec<PassFindings>,

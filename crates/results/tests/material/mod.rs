@@ -9,12 +9,12 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CampaignState, CaveatCode, Ceiling, ClientRecord, ClientResult,
     ClientTimes, Completion, CrossCheck, DataCheck, Durability, Evidence, Fact, FaultEvent,
-    Histogram, HostResult, Identity, Interference, InterferenceSource, IntervalSample,
-    IntervalStats, IntervalTimes, KindResult, ListingCalls, ListingWork, Metric, MetricKind,
-    NfsSettings, NfsTarget, NfsVersion, OfferedLoad, Op, OpError, OpKind, Outcome, Pass,
-    PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls, Target,
-    Telemetry, TlsOptions, Trial, TrialState, WarmedUp, WireBytes, Work, WorkingSet, Workload,
-    XprtSec,
+    FrameDelivery, Histogram, HostResult, Identity, Interference, InterferenceSource,
+    IntervalSample, IntervalStats, IntervalTimes, KindResult, ListingCalls, ListingWork, Metric,
+    MetricKind, NfsSettings, NfsTarget, NfsVersion, OfferedLoad, Op, OpError, OpKind, Outcome,
+    Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls,
+    Target, Telemetry, TlsOptions, Trial, TrialState, WarmedUp, WireBytes, Work, WorkerTime,
+    WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use tempfile::TempDir;
@@ -119,6 +119,14 @@ pub fn scope() -> Scope {
             calls: vec![ListingCalls { procedure: "READDIR".to_owned(), count: 4 }],
             reply_bytes: 900,
         }),
+        frames: Some(FrameDelivery {
+            frames: 480,
+            late_frames: 3,
+            streams: 4,
+            late_streams: 2,
+            worst_lateness_ns: 70,
+        }),
+        worst_p95: vec![WorkerTime { kind: OpKind::ReadFile, time_ns: 80 }],
         rank_times_ns: vec![5, 6],
         wire: Some(WireBytes { sent_bytes: 7, received_bytes: 8 }),
         warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],
