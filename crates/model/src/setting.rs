@@ -357,6 +357,9 @@ mod tests {
             let level = match setting.range() {
                 Some(_) if setting == Setting::ClientHosts => Value::Number(2),
                 Some(range) => Value::Number(range.min + 1),
+                None if setting == Setting::ObjectSize => {
+                    Value::Text("uniform 4KiB 1MiB".to_owned())
+                }
                 None => match setting.unset() {
                     Value::Flag(yes) => Value::Flag(!yes),
                     Value::Open if setting.kind() == Kind::Flag => Value::Flag(true),

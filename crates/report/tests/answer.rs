@@ -8,7 +8,8 @@ use campaigns::{empty, failed, made, quick, spec, sweep, wide};
 use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CaveatCode, CheckpointModel, Durability, Fact, FrameDelivery,
-    OfferedLoad, Pass, Proto, RunSpec, Target, TrainingWork, Workload,
+    KindResult, OfferedLoad, OpKind, Pass, Proto, RunSpec, Target, TrainingWork, WorkerTime,
+    Workload,
 };
 use report::{FactorEffects, Format, render};
 
@@ -642,4 +643,35 @@ fn states_utilization_of_accelerators() {
     let value = |name| row[names.iter().position(|known| *known == name).unwrap()];
     assert_eq!((value("all_accelerators"), value("samples_per_s")), ("2", "1100.000"));
     assert_eq!(value("waited_s"), "0.051000");
+}
+
+#[test]
+fn describes_users_of_caches() {
+    let spec = spec("dir", BackendKind::Posix, Workload::KvCache);
+    let mut campaign = made(vec![(RunBuilder::from(spec).workers(4).files(128).build(), 30, 3)]);
+    for trial in &mut campaign.runs[0].trials {
+        let pass = &mut trial.passes[0];
+        pass.window_ns = 1_000_000_000;
+        pass.kinds.truncate(1);
+        let known = pass.kinds[0].clone();
+        let kinds = [(OpKind::ReadFile, 300, 1 << 20), (OpKind::Create, 100, 2 << 20)];
+        pass.kinds.clear();
+        for (kind, done, bytes_each) in kinds {
+            let bytes = done * bytes_each;
+            pass.kinds.push(KindResult { kind, issued: done, done, bytes, ..known.clone() });
+            let time_ns = 5_000_000 * u64::from(trial.index + 1) + bytes_each;
+            pass.scope.worst_p95.push(WorkerTime { kind, time_ns });
+        }
+    }
+    let text = render(&campaign, Format::Markdown);
+    let headline = "4 users read 300 op/s (315 MB/s) and write 100 op/s (210 MB/s); 75 % of the \
+                    requests hit; p95 of the slowest user: read 11.0 ms, write 12.1 ms";
+    assert!(text.contains(headline), "{text}");
+    let csv = render(&campaign, Format::Csv);
+    let mut lines = csv.lines();
+    let names: Vec<_> = lines.next().unwrap().split(',').collect();
+    let row: Vec<_> = lines.next().unwrap().split(',').collect();
+    let value = |name| row[names.iter().position(|known| *known == name).unwrap()];
+    assert_eq!(value("read_p95_worst_ns"), "11048576");
+    assert!(value("hit_share").starts_with("0.75"), "{}", value("hit_share"));
 }

@@ -1,9 +1,10 @@
 //! A key-value cache: whole objects, read by popularity, written when they are missing.
 //!
-//! Every worker is a user with contexts of its own, of which some are in the cache. Zipf's law draws
-//! the next context. If its object is in the cache, it is read as a whole; if not, the objects that
-//! were used least recently are removed until there is room, and it is written. The most popular
-//! contexts are there beforehand. Which ops follow depends only on run, worker and seed.
+//! Every worker is a user with contexts of its own, of which some are in the cache. Zipf's law
+//! draws the next context. If its object is in the cache, it is read as a whole; if not, the
+//! objects that were used least recently are removed until there is room, and it is written. The
+//! most popular contexts are there beforehand. Which ops follow depends only on run, worker and
+//! seed.
 
 use model::kv_cache::OBJECT_UNIT_BYTES;
 use model::random::draw;

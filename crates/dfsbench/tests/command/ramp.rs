@@ -49,8 +49,8 @@ fn finds_break_at_forty_clients() {
 #[test]
 fn adds_streams_until_frames_are_late() {
     let cli = Cli::new();
-    // A stream needs 6.25 MiB/s, so there is room for two, and a third one falls behind by more than
-    // the 200 ms of the buffer.
+    // A stream needs 6.25 MiB/s, so there is room for two, and a third one falls behind by more
+    // than the 200 ms of the buffer.
     let served = ServedProcess::start(&cli, &["--fault", "bandwidth 13MiB/s"]);
     let frames = ["--file-size", "64KiB", "--frame-rate", "100", "--files", "200"];
     let flags = ["--workload", "media", "--frame-buffer", "20", "--queue-depth", "1", "--quiet"];

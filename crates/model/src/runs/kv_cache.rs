@@ -1,4 +1,5 @@
-//! A key-value cache of an inference server on storage: how large its objects are, and how many fit.
+//! A key-value cache of an inference server on storage: how large its objects are, and how many
+//! fit.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ pub struct KvCache {
 
 impl Default for KvCache {
     fn default() -> Self {
-        // A context of 128 tokens of Llama 3.1 8B, at 128 KiB each; MLPerf Storage v3 has some 2,700.
+        // 128 tokens of Llama 3.1 8B, at 128 KiB each; MLPerf Storage v3 has some 2,700.
         let object_sizes = SizeDistribution::Lognormal {
             median_bytes: 16 << 20,
             sigma_thousandths: 800,

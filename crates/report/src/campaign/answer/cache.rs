@@ -1,5 +1,5 @@
-//! The headline of a key-value cache: what its users read and wrote, and how long the slowest of them
-//! waited.
+//! The headline of a key-value cache: what its users read and wrote, and how long the slowest of
+//! them waited.
 
 use model::{OpKind, Pass};
 use stats::{Judged, Rate};
