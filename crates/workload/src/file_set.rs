@@ -1,7 +1,8 @@
 //! The files, directories and links of a run, and which of them exist beforehand.
 //!
 //! For each number, [`FileSet`] returns whether the file exists before the pass that needs it, and
-//! its size. It is a function of the run, so preparation, streams and inventories on all hosts agree.
+//! its size. It is a function of the run, so preparation, streams and inventories on all hosts
+//! agree.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;

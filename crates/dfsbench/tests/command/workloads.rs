@@ -528,8 +528,8 @@ fn runs_plan_of_described_tree() {
     let results: Value = serde_json::from_str(&end.stdout).unwrap();
     let create = &results["figures"][0];
     assert_eq!((create["target"].as_str(), create["pass"].as_str()), (Some("dir"), Some("create")));
-    let sizes = "list 0B:25 1B:25 3000B:25 1500000B:25";
-    assert_eq!(create["settings"]["file_sizes"].as_str(), Some(sizes), "{create}");
+    let sizes = "list 0B:25 1B:25 3kB:25 1500kB:25";
+    assert_eq!(results["runs"][0]["settings"]["file_sizes"].as_str(), Some(sizes));
     assert_eq!(figures(&end).len(), 4);
     cli.assert_target_is_empty();
     cli.refused(&["run", "tree.toml", "--plan", "tree.toml"], 2, &["is a plan of its own"]);

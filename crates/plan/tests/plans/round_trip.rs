@@ -94,7 +94,8 @@ fn every_kind_of_work_reads_back() {
          sharing = [\"own\", \"shared\"]\nblock_size = [\"0B\", \"4MiB\"]\nstride = [3, 5]\n\
          mmap = [true, false]\ntimed_close = true\ndata = [\"zeros\", \"random\"]\n\
          compress = [0, 50]\ndedup = 25\n\
-         [[workload]]\nkind = \"mixed\"\nfile_size = [\"16MiB\", \"lognormal 1MiB 1.5 max 64MiB\"]\n\
+         [[workload]]\nkind = \"mixed\"\n\
+         file_size = [\"16MiB\", \"lognormal 1MiB 1.5 max 64MiB\"]\n\
          random_percent = [0, 100]\nrate = [0, 700]\n\
          arrivals = [\"poisson\", \"constant\"]\nthink_time = [\"0s\", \"15us\"]\nramp = \"1s\"\n\
          warmup = \"250ms\"\nbandwidth = \"10MiB\"\nops = 100\nbytes = \"1GiB\"\nstamp = true\n\

@@ -3,8 +3,8 @@
 //! Op number i draws its position from (seed, i), uniformly or by Zipf's law. If only a share of
 //! the ops is random, the others continue where the previous one ended, within a run of ops
 //! executed by one worker. Runs begin one after the other, as for a sequential reader. If all ops
-//! are random, a run is a single op. If files have different sizes, each block is equally likely. So the number of workers affects who executes an op but never
-//! the ops themselves.
+//! are random, a run is a single op. If files have different sizes, each block is equally likely.
+//! So the number of workers affects who executes an op but never the ops themselves.
 //!
 //! In a database, the last file is the log, to which the workers append in turn. Virtual machines
 //! boot the same system, so each draws the same positions in its own image.

@@ -235,7 +235,7 @@ mod tests {
         raw.replace_targets(TargetArg::NULL);
         let plan = Plan::resolve(&raw, &surroundings::for_campaign()).unwrap();
         let [small, large] = plan.runs.as_slice() else { panic!("{text}") };
-        assert_eq!(small.distribution().to_string(), "list 0B:25 3000B:75");
+        assert_eq!(small.distribution().to_string(), "list 0B:25 3kB:75");
         assert_eq!((small.files, small.tree.depth, small.tree.branching), (1_000, 1, 4));
         assert_eq!((large.files, large.set_bytes()), (2, 6 << 30));
         assert!(text.contains("1 entries of the tree could not be read"));

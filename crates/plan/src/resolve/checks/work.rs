@@ -292,7 +292,7 @@ fn check_sizes(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanE
         Err(written.fault(run, settings, Fault::new(what).hint(hint)))
     };
     if !WITH_DISTRIBUTION.contains(&run.workload) {
-        let names = WITH_DISTRIBUTION.map(|workload| workload.name());
+        let names = WITH_DISTRIBUTION.map(Workload::name);
         let what = format!("its files have the same size, but file_size is `{sizes}`");
         let hint = format!("one size, or workload {}", text::join_with_or(&names));
         return refused(what, hint, &[setting]);
