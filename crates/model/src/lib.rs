@@ -45,7 +45,7 @@ pub use results::{client, durability, histogram, telemetry};
 pub use runs::checkpoint;
 pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::impossible::Impossible;
-pub use runs::io500::{self, Io500Files, Io500Part};
+pub use runs::io500::{self, Io500Part};
 pub use runs::op::{Completion, Op, OpError, OpKind, Outcome};
 pub use runs::pass::{Opens, Pass};
 pub use runs::placement::Placement;
@@ -54,7 +54,8 @@ pub use runs::sampling::{ProcessorWait, Sampling, Stall, Stalls, Work};
 pub use runs::spec::{Durability, RunSpec};
 pub use runs::work;
 pub use runs::work::{
-    Arrivals, Command, DataSettings, Fill, Layout, Load, OpMix, Sharing, Transactions, Tree,
+    Arrivals, Command, DataSettings, Fill, Io500Files, Layout, Load, OpMix, Sharing, Transactions,
+    Tree,
 };
 pub use runs::workload::{Executor, Workload};
 pub use systems::action::{

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::soak::Soak;
 use crate::runs::checkpoint::Checkpoint;
-use crate::runs::io500::Io500Files;
 use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
 use crate::runs::repetition::Repetition;
 use crate::runs::sampling::Sampling;
-use crate::runs::work::{Command, DataSettings, Layout, Load, OpMix, Sharing, Transactions, Tree};
+use crate::runs::work::{
+    Command, DataSettings, Io500Files, Layout, Load, OpMix, Sharing, Transactions, Tree,
+};
 use crate::runs::workload::Workload;
 use crate::systems::lab::{Host, LabSpec};
 use crate::targets::nfs::{NfsSettings, Stable};

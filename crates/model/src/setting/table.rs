@@ -308,8 +308,8 @@ settings! {
              stonewall allows",
         )
         .only(WITH_FILE_SIZE).always_shown();
-    /// Number of files over all workers: those that metadata creates, looks up and removes, the most
-    /// that a phase of io500 creates, or the initial pool of transactions. Only for metadata,
+    /// Number of files over all workers: those that metadata creates, looks up and removes, the
+    /// most that a phase of io500 creates, or the initial pool of transactions. Only for metadata,
     /// transactions and io500.
     SmallFiles => count("small_files", run!(files)).family(Family::Names).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
@@ -502,7 +502,8 @@ settings! {
     /// Maximum number of ops in a pass over all workers; 0 is no limit. Not for listing and io500.
     Ops => count("ops", run!(load.ops_max)).family(Family::Load).unit("ops")
         .range(0, 1_000_000_000, "a trial is a sample, not a soak").when(has_single_ops);
-    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing and io500.
+    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing and
+    /// io500.
     Bytes => size("bytes", run!(load.bytes_max)).family(Family::Load)
         .range(0, 1 << 50, "a trial is a sample, not a soak").when(has_single_ops);
     /// Length of the intervals in a pass's time series. Not for external tools.
