@@ -87,6 +87,7 @@ pub struct WorkerEnd {
 }
 
 /// Ops between the stream and the backend.
+#[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
 struct Pipe {
     /// Generated but not accepted yet.
     waiting: Vec<Op>,

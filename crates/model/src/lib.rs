@@ -49,7 +49,7 @@ pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::file_sizes;
 pub use runs::file_sizes::{FileSizes, SizeDistribution, SizeDistributionError};
 pub use runs::impossible::Impossible;
-pub use runs::io500::{self, Io500Files, Io500Part};
+pub use runs::io500::{self, Io500Part};
 pub use runs::kv_cache;
 pub use runs::kv_cache::KvCache;
 pub use runs::media;
@@ -65,8 +65,8 @@ pub use runs::training;
 pub use runs::training::{Shuffle, TrainedModel, Training};
 pub use runs::work;
 pub use runs::work::{
-    Arrivals, Command, DataSettings, Database, Fill, Layout, Load, OpMix, Sharing, Transactions,
-    Tree, VmBoot,
+    Arrivals, Command, DataSettings, Database, Fill, Io500Files, Layout, Load, OpMix, Sharing,
+    Transactions, Tree, VmBoot,
 };
 pub use runs::workload::{Executor, Workload};
 pub use systems::action::{

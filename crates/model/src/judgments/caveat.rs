@@ -219,7 +219,7 @@ codes! {
         "Use larger files, more files, or a longer duration.";
     StonewallMissed, "stonewall-missed", Degraded,
         "The phase wrote for less than the 5 minutes that IO500 requires.",
-        "Use --time-max 5min, with a --file-size and --small-files that take longer.";
+        "Give the phases 5 minutes (time_max), and a file_size and small_files that take longer.";
     TooFewTrials, "too-few-trials", Degraded,
         "There are too few trials to tell the spread.",
         "Use --trials 5 or more.";

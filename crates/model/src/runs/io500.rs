@@ -8,11 +8,9 @@
 //! **Source:** IO500 at 02091cf2, src/phase_ior_easy.c, phase_ior_hard.c, phase_mdtest_easy.c and
 //! phase_mdtest_hard.c.
 
-use serde::{Deserialize, Serialize};
-
 use crate::runs::pass::Pass;
 use crate::runs::spec::RunSpec;
-use crate::runs::work::{Layout, Load, Sharing, Tree};
+use crate::runs::work::{Io500Files, Layout, Load, Sharing, Tree};
 use crate::runs::workload::Workload;
 
 /// Size of a transfer in the easy phases.
@@ -29,15 +27,6 @@ const RANDOM_IO_BYTES: u32 = 4_096;
 
 /// How long a phase that writes must take to be valid in IO500, in milliseconds.
 pub const STONEWALL_MS: u64 = 300_000;
-
-/// Numbers of small files over all workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Io500Files {
-    /// Empty ones.
-    pub easy: u32,
-    /// Those with data, in the shared directory.
-    pub hard: u32,
-}
 
 /// A set of files in a run of io500.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +59,6 @@ impl Io500Part {
             | Pass::MdtestHardDelete => Some(Self::MdtestHard),
             _ => None,
         }
-    }
-
-    /// Returns the bytes that a worker has after a number of ops, in a set of large files.
-    const fn bytes_of(self, ops: u64, run: &RunSpec) -> u64 {
-        ops.saturating_mul(run.io_size_bytes as u64)
     }
 }
 
@@ -178,10 +162,13 @@ impl RunSpec {
         let workers = self.workers.max(1);
         match part {
             Io500Part::IorEasy => {
-                self.file_size_bytes = self.file_size_bytes.min(part.bytes_of(ops_each, self));
+                self.file_size_bytes =
+                    self.file_size_bytes.min(ops_each.saturating_mul(self.io_size_bytes.into()));
             }
             Io500Part::IorHard => {
-                let all = part.bytes_of(ops_each, self).saturating_mul(workers.into());
+                let all = ops_each
+                    .saturating_mul(self.io_size_bytes.into())
+                    .saturating_mul(workers.into());
                 self.file_size_bytes = self.file_size_bytes.min(all);
             }
             Io500Part::MdtestEasy | Io500Part::MdtestHard => {

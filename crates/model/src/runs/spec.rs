@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::faults::soak::Soak;
 use crate::runs::checkpoint::Checkpoint;
 use crate::runs::file_sizes::SizeDistribution;
-use crate::runs::io500::Io500Files;
 use crate::runs::kv_cache::KvCache;
 use crate::runs::media::Media;
 use crate::runs::named_load::NamedLoad;
@@ -20,7 +19,8 @@ use crate::runs::repetition::Repetition;
 use crate::runs::sampling::Sampling;
 use crate::runs::training::Training;
 use crate::runs::work::{
-    Command, DataSettings, Database, Layout, Load, OpMix, Sharing, Transactions, Tree, VmBoot,
+    Command, DataSettings, Database, Io500Files, Layout, Load, OpMix, Sharing, Transactions, Tree,
+    VmBoot,
 };
 use crate::runs::workload::Workload;
 use crate::systems::lab::{Host, LabSpec};

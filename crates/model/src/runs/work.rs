@@ -297,6 +297,15 @@ impl Default for OpMix {
     }
 }
 
+/// Numbers of small files that the phases of io500 have created, over all workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Io500Files {
+    /// Empty ones.
+    pub easy: u32,
+    /// Those with data, in the shared directory.
+    pub hard: u32,
+}
+
 /// A command with its setup and cleanup, as argument vectors that never go through a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]

@@ -123,16 +123,16 @@ pub(crate) fn headlines(sheet: &Sheet<'_>) -> Vec<String> {
     for run in scores(sheet).iter().take(RUNS_MAX) {
         let Some(score) = &run.score else { continue };
         sentences.push(format!(
-            "{}: score {} ({NOT_A_RESULT}){}.",
+            "{}: {} ({NOT_A_RESULT}){}.",
             run.name(sheet),
-            three_digits(score.score.median),
+            describe(score),
             run.objections()
         ));
     }
     sentences
 }
 
-/// Describes a score: `score 3.21 = sqrt(1.02 GiB/s x 10.1 kIOPS)`.
+/// Describes a score: `score 7.72, from 0.893 GiB/s and 66.7 kIOPS`.
 fn describe(score: &Io500Score) -> String {
     let Io500Score { bandwidth_gib_per_s, metadata_kops_per_s, score } = score;
     let middle = |figure: &Summary| three_digits(figure.median);
