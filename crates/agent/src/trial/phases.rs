@@ -59,17 +59,16 @@ impl Trial<'_> {
             self.assignment.spec = phases.whole.io500_search(phases.files());
             return Ok(pass.base());
         };
-        let index = match phases.position(part) {
-            Some(index) => index,
-            None => {
-                let spec = phases.whole.io500_part(part);
-                let (seed, name) = (self.assignment.seed, &self.assignment.work_name);
-                let pattern = engine::target::pattern_of(&spec, seed, name);
-                let pattern = pattern.reuse_pool(Some(self.target.content()));
-                let target = self.target.create_part(part as u32, &spec, pattern)?;
-                phases.parts.push(PartOfTrial { part, spec, target });
-                phases.parts.len() - 1
-            }
+        let index = if let Some(index) = phases.position(part) {
+            index
+        } else {
+            let spec = phases.whole.io500_part(part);
+            let (seed, name) = (self.assignment.seed, &self.assignment.work_name);
+            let pattern = engine::target::pattern_of(&spec, seed, name);
+            let pattern = pattern.reuse_pool(Some(self.target.content()));
+            let target = self.target.create_part(part as u32, &spec, pattern)?;
+            phases.parts.push(PartOfTrial { part, spec, target });
+            phases.parts.len() - 1
         };
         let used = &mut phases.parts[index];
         self.assignment.spec = used.spec.in_io500_phase(pass);

@@ -27,9 +27,9 @@ const FIRST_RATE: u32 = 100;
 
 /// The parts of a ramp's request that are not in its plan.
 pub struct RaiseRequest {
-    /// The setting to raise: clients, client hosts, workers, accelerators or the rate. `None` chooses
-    /// workers for media and accelerators if all runs train; otherwise client hosts if the targets
-    /// have some, or clients.
+    /// The setting to raise: clients, client hosts, workers, accelerators or the rate. `None`
+    /// chooses workers for media and accelerators if all runs train; otherwise client hosts if the
+    /// targets have some, or clients.
     pub setting: Option<Setting>,
     pub first: Option<u32>,
     pub max: Option<u32>,

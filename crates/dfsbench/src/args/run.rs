@@ -42,9 +42,9 @@ pub(crate) struct RunArgs {
     defaulted: DefaultedArgs,
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
-    /// preset: quick, seed-000 to seed-004, backup, bonnie, checkpoint, copies, database, developer,
-    /// iozone, kv-cache, listing, media, metadata, model-load, neighbors, op-mix, read-write-steps,
-    /// training, transactions, vm-boot, vm-images or app
+    /// preset: quick, seed-000 to seed-004, backup, bonnie, checkpoint, copies, database,
+    /// developer, io500-shape, iozone, kv-cache, listing, media, metadata, model-load, neighbors,
+    /// op-mix, read-write-steps, training, transactions, vm-boot, vm-images or app
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Measure the target with the workloads and settings of this plan, instead of its own targets
@@ -52,8 +52,8 @@ pub(crate) struct RunArgs {
         help_heading = "Factors")]
     pub plan: Option<PathBuf>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, data_ops,
-    /// checkpoint, model_load, training, media, kv_cache, database, vm_boot, developer, fio, iozone,
-    /// dd, bonnie++
+    /// checkpoint, model_load, training, media, kv_cache, database, vm_boot, developer, listing,
+    /// io500, fio, iozone, dd, bonnie++
     #[arg(long, value_delimiter = ',', value_name = "KIND", help_heading = "Factors")]
     workload: Vec<String>,
     /// How ops are executed: posix or uring for a directory, nfs for a server

@@ -371,9 +371,9 @@ settings! {
     /// Let all virtual machines read one base image, the last of the files, and write only to their
     /// own overlays. Otherwise, each has an image of its own. Only for vm_boot.
     BaseImage => flag("base_image", run!(vm_boot.base_image)).only(&[W::VmBoot]).always_shown();
-    /// Number of data files over all workers; in kv_cache, of the contexts whose objects are wanted.
-    /// Not for metadata and transactions, which have small_files, nor for listing, which has entries,
-    /// nor for op_mix, whose files follow from its rate and set_per_rate.
+    /// Number of data files over all workers; in kv_cache, of the contexts whose objects are
+    /// wanted. Not for metadata and transactions, which have small_files, nor for listing, which
+    /// has entries, nor for op_mix, whose files follow from its rate and set_per_rate.
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule(
@@ -409,8 +409,8 @@ settings! {
         .default_rule("half of all objects").only(&[W::KvCache]).always_shown();
     /// Number of files over all workers: those that metadata creates, looks up and removes, the
     /// initial pool of transactions, the most that a phase of io500 creates, or the source files of
-    /// developer, which installs as many in packages. Only for metadata, transactions, developer and
-    /// io500.
+    /// developer, which installs as many in packages. Only for metadata, transactions, developer
+    /// and io500.
     SmallFiles => count("small_files", run!(files)).family(Family::Names).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule(
@@ -581,8 +581,8 @@ settings! {
     /// op ended. Only for mixed, database and vm_boot.
     RandomPercent => percent("random_percent", run!(layout.random_percent)).only(MIXES);
     /// Skew of random offsets: the exponent of Zipf's law in hundredths (110) or with a point
-    /// (1.1); 0 is uniform. In kv_cache, it is that of the contexts. Only for mixed, database, vm_boot
-    /// and kv_cache.
+    /// (1.1); 0 is uniform. In kv_cache, it is that of the contexts. Only for mixed, database,
+    /// vm_boot and kv_cache.
     Skew => percent("skew", run!(layout.skew_percent)).unit("hundredths")
         .range(0, 300, "above an exponent of 3, nearly all ops go to one offset")
         .default_rule("0; kv_cache: 100").only(&[W::Mixed, W::Database, W::VmBoot, W::KvCache]);
@@ -621,8 +621,8 @@ settings! {
     /// io500 and training.
     Ops => count("ops", run!(load.ops_max)).family(Family::Load).unit("ops")
         .range(0, 1_000_000_000, "a trial is a sample, not a soak").when(has_single_ops);
-    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing, developer,
-    /// io500 and training.
+    /// Maximum number of bytes in a pass over all workers; 0 is no limit. Not for listing,
+    /// developer, io500 and training.
     Bytes => size("bytes", run!(load.bytes_max)).family(Family::Load)
         .range(0, 1 << 50, "a trial is a sample, not a soak").when(has_single_ops);
     /// Length of the intervals in a pass's time series. Not for external tools.

@@ -247,19 +247,22 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Name that the server's certificate must match."),
 
     key(Workload, "kind", ["text", ""],
-        "stream, mixed, metadata, bonnie, transactions, op_mix, data_ops, checkpoint, model_load, \
-         training, media, kv_cache, database, vm_boot, app, fio, iozone, bonnie++ or dd",
+        "stream, mixed, metadata, listing, bonnie, transactions, op_mix, data_ops, checkpoint, \
+         model_load, training, media, kv_cache, database, vm_boot, developer, io500, app, fio, \
+         iozone, bonnie++ or dd",
         "required",
         "stream: whole files, sequentially or block by block. mixed: reads and writes in given \
-         shares, for a time. metadata: create, stat and remove many small files. bonnie: the work \
-         of bonnie on one large file. transactions: a pool of small files (PostMark). op_mix: all \
+         shares, for a time. metadata: create, stat and remove many small files. listing: the \
+         calls of ls, ls -l and find. bonnie: the work of bonnie on one large file. transactions: \
+         a pool of small files (PostMark). op_mix: all \
          kinds of NFS calls in given shares (LADDIS, SPEC SFS). data_ops: copies, clones and holes \
          of NFSv4.2. checkpoint: ranks that save and restore the state of a model. model_load: \
          the files of a model, read once. training: samples in random order for accelerators that \
          compute. media: streams of frames with deadlines. kv_cache: whole objects with eviction. \
-         database: reads and writes of pages, and a log that commits them. vm_boot: virtual machines \
-         that boot from their images. app: a command of your own. fio, iozone, bonnie++, dd: \
-         these programs, whose results are parsed."),
+         database: reads and writes of pages, and a log that commits them. vm_boot: virtual \
+         machines that boot from their images. developer: the calls of tar, git, npm, make, rsync \
+         and rm. io500: the phases of IO500. app: a command of your own. fio, iozone, bonnie++, \
+         dd: these programs, whose results are parsed."),
     key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
         "Command that an app workload times, in the working directory; with fio, iozone, bonnie++ \
          and dd, additional arguments. It is run without a shell."),

@@ -79,7 +79,8 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> CampaignAnsw
         );
     }
     remarks.extend(qualifiers::remark(&groups));
-    // What users of checkpoints, accelerators, databases, streams and tools ask for comes before rates.
+    // What users of checkpoints, accelerators, databases, streams and tools ask for comes before
+    // rates.
     let mut lead = ranks::headlines(sheet);
     lead.extend(frames::headlines(sheet));
     lead.extend(cache::headlines(sheet));

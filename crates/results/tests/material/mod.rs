@@ -136,6 +136,7 @@ pub fn scope() -> Scope {
             longest_wait_ns: 2,
             late_steps: 3,
         }),
+        worst_p95: vec![WorkerTime { kind: OpKind::ReadFile, time_ns: 80 }],
         rank_times_ns: vec![5, 6],
         wire: Some(WireBytes { sent_bytes: 7, received_bytes: 8 }),
         warmup: vec![WarmedUp { kind: OpKind::Read, done: 5, bytes: 20_480 }],

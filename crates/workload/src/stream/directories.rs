@@ -5,7 +5,7 @@
 //! the run: a directory has the files of its place and the places below it. Directories are
 //! distributed among the workers in turn, unless each worker has a tree of its own.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Io500Part, Op, OpKind, RunSpec, Workload};
@@ -93,8 +93,7 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
         }
     }
     if spec.workload != Workload::Io500 {
-        let looks_for = finds.then(|| FileSet::found_sizes(spec));
-        add_files(&mut contents, spec, targets, looks_for, |file| places.of_number(file));
+        add_files(&mut contents, spec, targets, finds, |file| places.of_number(file));
         return contents;
     }
     // The directories within a part come after those of earlier parts.
@@ -104,9 +103,8 @@ fn contents_of(spec: &RunSpec, places: &Places, targets: u32, finds: bool) -> Ve
         let within = Places::new(&run);
         let is_flat = within.is_root(0);
         // Only the hard phases have files of the size that it looks for.
-        let is_hard = finds && part == Io500Part::MdtestHard;
-        let looks_for = is_hard.then(|| FileSet::found_sizes(&run));
-        add_files(&mut contents, &run, targets, looks_for, |file| {
+        let finds = finds && part == Io500Part::MdtestHard;
+        add_files(&mut contents, &run, targets, finds, |file| {
             if is_flat { number as u32 } else { first + within.of_number(file) }
         });
         first += if is_flat { 0 } else { within.count() };
@@ -119,11 +117,12 @@ fn add_files(
     contents: &mut [Contents],
     spec: &RunSpec,
     targets: u32,
-    looks_for: Option<RangeInclusive<u64>>,
+    finds: bool,
     place_of: impl Fn(u32) -> u32,
 ) {
     let sizes = FileSet::new(spec);
-    let is_found = |size| looks_for.as_ref().is_some_and(|found| found.contains(&size));
+    let found_sizes = FileSet::found_sizes(spec);
+    let is_found = |size| finds && found_sizes.contains(&size);
     for file in 0..spec.files {
         let directory = place_of(file) * targets + file % targets;
         let found = sizes.size(file).is_some_and(is_found)

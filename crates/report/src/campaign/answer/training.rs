@@ -33,8 +33,8 @@ pub(super) fn headlines(sheet: &Sheet<'_>) -> Vec<String> {
     sentences
 }
 
-/// Describes a run: `4 accelerators compute 93.1 % of the time, enough for the required 90.0 %: 1430
-/// samples/s, 2.1 s lost to waiting by each in 500 steps of 162 ms`.
+/// Describes a run: `4 accelerators compute 93.1 % of the time, enough for the required 90.0 %:
+/// 1430 samples/s, 2.1 s lost to waiting by each in 500 steps of 162 ms`.
 fn describe_run(row: &Row<'_>) -> Option<String> {
     let training = row.judged.training.as_ref()?;
     let TrainingJudged { accelerators, steps, utilization, required, .. } = *training;
