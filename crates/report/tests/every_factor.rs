@@ -69,6 +69,9 @@ fn two_levels(setting: Setting) -> [Value; 2] {
     if setting == Setting::ClientHosts {
         return [Value::Number(3), Value::Number(2)];
     }
+    if setting == Setting::ObjectSize {
+        return ["4MiB", "8MiB"].map(|size| Value::Text(size.to_owned()));
+    }
     if setting == Setting::FileSize {
         return [Value::Number(64 << 20), Value::Number(128 << 20)];
     }

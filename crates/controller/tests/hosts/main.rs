@@ -288,8 +288,8 @@ fn reports_failed_undo() {
     let (campaign, left) = hosts.run(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
     assert_eq!(left, ["host s: export is busy"]);
-    // Its agent tries again when it is abandoned.
-    let end = ["c trial", "c - nfs-mount", "s ! export", "s undo all", "s left"];
+    // Its agent tries again at the end, and when it is abandoned.
+    let end = ["c trial", "c - nfs-mount", "s ! export", "s undo all", "s undo all", "s left"];
     assert_eq!(hosts.log()[5..], end);
 }
 

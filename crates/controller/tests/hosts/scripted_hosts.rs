@@ -202,7 +202,7 @@ impl ScriptedHost {
             Order::UndoLast => return Some(self.undo_last()),
             Order::UndoAll => {
                 note("undo all");
-                let stuck = self.applied.pop().unwrap_or_default();
+                let stuck = self.applied.last().cloned().unwrap_or_default();
                 Report::Failed(format!("{stuck} is busy"))
             }
             Order::Release => {

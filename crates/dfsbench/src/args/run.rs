@@ -42,9 +42,7 @@ pub(crate) struct RunArgs {
     defaulted: DefaultedArgs,
     /// A directory, nfs://host[:port]/export[/dir][?version=4.1&proto=tcp&uid=..&gid=..], a plan
     /// file, `-` (a plan from stdin), `embedded` (the in-memory server), `null`, `memory`, or a
-    /// preset: quick, seed-000 to seed-004, backup, bonnie, checkpoint, copies, database,
-    /// developer, io500-shape, iozone, kv-cache, listing, media, metadata, model-load, neighbors,
-    /// op-mix, read-write-steps, training, transactions, vm-boot, vm-images or app
+    /// preset such as quick or database (`dfsbench preset` lists all)
     #[arg(value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
     /// Measure the target with the workloads and settings of this plan, instead of its own targets

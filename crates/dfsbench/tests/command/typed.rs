@@ -6,7 +6,7 @@ use crate::cli::{Cli, ServedProcess};
 use crate::traces::write_pcap;
 
 /// Options that the questions share with `run` but refuse, with the expected error.
-const REFUSED: [(&str, &str); 13] = [
+const REFUSED: [(&str, &str); 14] = [
     ("curve --workload", "a curve needs a workload that can run at a fixed rate"),
     ("curve --bound-quantile", "--bound <TIME>"),
     ("curve --files", "nor to op_mix, whose files follow"),
@@ -14,6 +14,7 @@ const REFUSED: [(&str, &str); 13] = [
     ("curve --direct", "applies only to posix and uring"),
     ("curve --rate", "a curve measures several rates"),
     ("ramp --raise client_hosts", "clients cannot be added to every run of this plan"),
+    ("ramp --raise accelerators", "not every run of this plan trains"),
     ("ramp --workload", "programs need a directory"),
     ("ramp --backend", "clients cannot be added to every run of this plan"),
     ("ramp --direct", "applies only to posix and uring"),
