@@ -41,7 +41,7 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Re
     Requirement { package, proof, what_for }
 }
 
-const PARTS: [Requirement; 40] = [
+const PARTS: [Requirement; 41] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
     part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers for it"),
@@ -52,6 +52,7 @@ const PARTS: [Requirement; 40] = [
     part("iozone3", Proof::Program("iozone"), "workload of that name, and a peer; non-free"),
     part("postmark", Proof::Program("postmark"), "peer: transactions"),
     part("make", Proof::Program("make"), "a small build as a workload"),
+    part("rsync", Proof::Program("rsync"), "preset developer-tools"),
     part("strace", Proof::Program("strace"), "records system calls"),
     part("iperf3", Proof::Program("iperf3"), "peer: one TCP stream"),
     part("qperf", Proof::Program("qperf"), "peer: one TCP round trip"),

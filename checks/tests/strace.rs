@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tempfile::TempDir;
 
 use checks::made_paths::{self, Table};
-use checks::ours::{Ours, Run, exit};
+use checks::ours::{self, Ours, Run, exit};
 use checks::proc;
 use checks::repo::{Profile, root};
 use checks::strace::{Call, LISTED_PLUS, OPEN_DIRECTORY, OPEN_NEW, TRACED};
@@ -124,6 +124,16 @@ checks! {
     matches_strace_of_all_kinds: 120 s, compare_all_kinds();
     documents_every_created_path: 120 s, made_paths_are_known();
     names_tracer_of_workers: 60 s, names_tracer();
+    runs_tools_of_developers: 120 s, run_tools();
+}
+
+/// Runs the preset with the real tar, git, rsync and rm, whose five rows have figures.
+fn run_tools() -> Result<()> {
+    let folder = TempDir::new()?;
+    let mut run = OURS.command();
+    run.args(["run", "developer-tools", "--scale", "0.05", "--trials", "1", "--quiet"]);
+    run.args(["--format", "csv", "--results"]).arg(folder.path().join("results.db"));
+    ours::measure_rows(&mut run, 5)
 }
 
 /// Commands that create files, each with a row of the table that it must be seen to create.

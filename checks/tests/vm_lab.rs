@@ -35,6 +35,7 @@ checks! {
     tests_every_kernel_lab_check: 300 s, {
         lab_real::compare_names(PROGRAM.get()?, "kernel", NAMES)
     };
+    #[ignore = "takes two minutes: runs every night"]
     sets_up_smb_from_recipe: 200 s, measured(|lab| KSMBD.check(lab));
     #[ignore = "takes two minutes: runs every night"]
     sets_up_kernel_server_from_recipe: 200 s, measured(|lab| KNFSD.check(lab));

@@ -72,12 +72,8 @@ fn runs_tools_of_developers() {
         ("archive", "tar -xf tree.tar --one-top-level=unpacked"),
         ("repository", "git clone --quiet --no-hardlinks tree clone"),
         ("repository", "git -C tree diff --quiet --exit-code HEAD"),
-        ("copy", "rsync -a tree/ copy"),
+        ("copy", "diff --recursive tree copy"),
     ] {
-        let program = command.split(' ').next().unwrap();
-        if std::process::Command::new(program).arg("--version").output().is_err() {
-            continue;
-        }
         let folder = tempfile::tempdir().unwrap();
         let mut spec = app(folder.path(), command);
         spec.command.setup = words(&format!("dfsbench:tree files=50 as={form}"));
