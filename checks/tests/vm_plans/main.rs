@@ -21,11 +21,13 @@ static MACHINES: Fixture<Machines<Plans<'static>>> =
 static STAGE: Stage<Plans<'static>> = Stage { name: "plans", set_up: Plans::new };
 
 checks! {
+    #[ignore = "takes a minute: runs every night"]
     plan_of_data_paths: 900 s, run_plan(Plans::data_paths);
     plan_reports_caches_unless_remounted: 900 s, run_plan(Plans::cached);
     plan_fails_with_ineffective_mount_option: 900 s, run_plan(Plans::effective);
     plan_reports_kernel_without_localio: 600 s, run_plan(Plans::without_localio);
     plan_reports_undelegated_directories: 600 s, run_plan(Plans::without_directory_delegations);
+    #[ignore = "takes a minute: runs every night"]
     plan_of_two_clients_together: 900 s, run_plan(Plans::scaling);
     plan_varies_kernel_of_client: 900 s, run_plan(Plans::kernels);
     #[ignore = "takes two minutes: runs every night"]

@@ -90,6 +90,7 @@ fn one_factor_makes_no_panels() {
 }
 
 #[test]
+#[ignore = "takes a minute of CPU time: runs every night"]
 fn reports_more_runs_than_page_lists() {
     let campaign = many(31_000, Workload::Mixed, 1);
     let page = render(&campaign, Format::Html);

@@ -72,6 +72,10 @@ mod tests {
             command.spawn().unwrap()
         };
         let mut one = start(1, &stays);
+        // env(1) puts the mark into the environment only when it executes the program.
+        while one.try_wait().unwrap().is_none() && !processes::steps_running(&dir).contains(&1) {
+            std::thread::yield_now();
+        }
         start(3, &dies).wait().unwrap();
         let exits = SystemExits {
             system: "plain".to_owned(),

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::runs::checkpoint::SCALE_ONE;
+use crate::runs::file_sizes::{SIZE_MAX, SizeDistribution};
 use crate::text::words::words;
 
 /// Minimum number of steps in an epoch of a data set whose size follows from its model. The first
@@ -51,6 +52,8 @@ words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelShape {
     pub sample_bytes: u64,
+    /// Standard deviation of the sizes of samples that are a file each.
+    pub deviation_bytes: u64,
     pub samples_per_file: u32,
     pub files: u32,
     /// Samples that an accelerator processes in one step.
@@ -73,6 +76,7 @@ impl TrainedModel {
     pub const fn shape(self) -> ModelShape {
         let of_images = ModelShape {
             sample_bytes: 146_600_628,
+            deviation_bytes: 68_341_808,
             samples_per_file: 1,
             files: 7_200,
             batch: 7,
@@ -85,6 +89,7 @@ impl TrainedModel {
             Self::Unet3d => of_images,
             Self::Resnet50 => ModelShape {
                 sample_bytes: 114_660,
+                deviation_bytes: 0,
                 samples_per_file: 1_251,
                 files: 1_024,
                 batch: 400,
@@ -95,6 +100,7 @@ impl TrainedModel {
             },
             Self::Cosmoflow => ModelShape {
                 sample_bytes: 2_828_486,
+                deviation_bytes: 71_311,
                 files: 524_288,
                 batch: 1,
                 compute_ns: 3_500_000,
@@ -103,6 +109,7 @@ impl TrainedModel {
             },
             Self::Retinanet => ModelShape {
                 sample_bytes: 322_957,
+                deviation_bytes: 0,
                 files: 1_170_301,
                 batch: 24,
                 readers: 8,
@@ -112,6 +119,7 @@ impl TrainedModel {
             },
             Self::Flux => ModelShape {
                 sample_bytes: 2_164_832,
+                deviation_bytes: 0,
                 samples_per_file: 288,
                 files: 4_296,
                 batch: 48,
@@ -122,6 +130,7 @@ impl TrainedModel {
             },
             Self::Dlrm => ModelShape {
                 sample_bytes: 761,
+                deviation_bytes: 0,
                 samples_per_file: 4_718_592,
                 files: 1_024,
                 batch: 16_384,
@@ -154,7 +163,7 @@ pub struct Training {
     /// How often all samples are read.
     pub epochs: u32,
     pub shuffle: Shuffle,
-    /// Samples in each file, all of the same size.
+    /// Samples in each file, all of the same size; only files of one sample may differ in size.
     pub samples_per_file: u32,
     /// Share of the time that accelerators must compute, in percent.
     pub au_min_percent: u32,
@@ -190,9 +199,14 @@ impl Training {
         files.div_ceil(SCALE_ONE.into()).max(least)
     }
 
-    /// Returns the default size of a file in bytes.
-    pub fn usual_file_bytes(&self) -> u64 {
-        self.model.shape().sample_bytes * u64::from(self.samples_per_file)
+    /// Returns the default sizes of files.
+    pub fn usual_file_sizes(&self) -> SizeDistribution {
+        let ModelShape { sample_bytes, deviation_bytes, .. } = self.model.shape();
+        if deviation_bytes == 0 || !self.reads_whole_files() {
+            return SizeDistribution::Fixed(sample_bytes * u64::from(self.samples_per_file));
+        }
+        let max_bytes = SIZE_MAX;
+        SizeDistribution::Normal { mean_bytes: sample_bytes, deviation_bytes, max_bytes }
     }
 
     /// Returns the batches of an accelerator that its readers may hold before it takes the first.
@@ -244,5 +258,10 @@ mod tests {
         let gigabytes: Vec<u64> =
             TrainedModel::ALL.iter().map(|model| bytes(*model) / 1_000_000_000).collect();
         assert_eq!(gigabytes, [1_055, 146, 1_482, 377, 2_678, 3_677]);
+        // MLPerf Storage states mean and standard deviation of the images of unet3d.
+        let sizes = scaled(TrainedModel::Unet3d, SCALE_ONE).usual_file_sizes();
+        assert_eq!(sizes.to_string(), "normal 146600628B 68341808B");
+        let of_one_size = scaled(TrainedModel::Retinanet, SCALE_ONE).usual_file_sizes();
+        assert_eq!(of_one_size, SizeDistribution::Fixed(322_957));
     }
 }

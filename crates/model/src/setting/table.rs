@@ -383,10 +383,10 @@ settings! {
         .only(WITH_FILES)
         .always_shown();
     /// Size of each data file, a multiple of io_size except for checkpoint and training, or, for
-    /// stream and mixed, a distribution of sizes: `uniform 4KiB 1MiB`, `normal 1MiB 200KiB` (mean,
-    /// deviation), `lognormal 64KiB 2.0` (median, deviation of the logarithm; `max 1GiB` may
-    /// follow), or `list 4KiB:60 1MiB-2MiB:40` (shares in percent). With direct, sizes of a
-    /// distribution are rounded up to 4 KiB. In io500, the most that a worker writes in a phase of
+    /// stream, mixed and training, a distribution of sizes: `uniform 4KiB 1MiB`, `normal 1MiB
+    /// 200KiB` (mean, deviation), `lognormal 64KiB 2.0` (median, deviation of the logarithm; `max
+    /// 1GiB` may follow), or `list 4KiB:60 1MiB-2MiB:40` (shares in percent). With direct, sizes of
+    /// a distribution are rounded up to 4 KiB. In io500, the most that a worker writes in a phase of
     /// large files. Not for metadata, listing and transactions, which have small_file_size, nor for
     /// op_mix, whose sizes are those of its mix.
     FileSize => size("file_size", run!(file_size_bytes))

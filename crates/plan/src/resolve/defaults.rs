@@ -151,7 +151,10 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
             Value::Number(run.training.scaled_files(run.agents()))
         }
         Setting::FileSize if run.workload == Workload::Training => {
-            Value::Number(run.training.usual_file_bytes())
+            match run.training.usual_file_sizes() {
+                SizeDistribution::Fixed(bytes) => Value::Number(bytes),
+                sizes => Value::Sizes(Box::new(sizes)),
+            }
         }
         Setting::Workers if run.workload == Workload::Checkpoint => ranks(run),
         Setting::FileSize if run.workload == Workload::Checkpoint => {

@@ -205,6 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn reads_whole_files_of_different_sizes() {
+        let training =
+            Training { readers: 1, batch: 3, samples_per_file: 1, ..Training::default() };
+        let spec = spec(training, 9, 1).with_sizes("uniform 1B 5000B".parse().unwrap());
+        let set = FileSet::new(&spec);
+        let mut read: Vec<(u32, u64)> =
+            ops(&spec, 0).iter().map(|op| (op.file, op.len_bytes.into())).collect();
+        read.sort_unstable();
+        let all: Vec<(u32, u64)> = (0..9).map(|file| (file, set.size(file).unwrap())).collect();
+        assert_eq!(read, all);
+    }
+
+    #[test]
     fn reads_each_sample_once_per_epoch() {
         for shuffle in [Shuffle::Samples, Shuffle::Files, Shuffle::None] {
             // 24 samples in 3 files are 3 steps of 2 accelerators with 4 samples each.

@@ -95,6 +95,9 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
             Some(all)
         }
         Pass::Transactions => Some(transactions::mean_bytes(spec, ops)),
+        Pass::Train if spec.training.reads_whole_files() => {
+            Some(MovedBytes { read: spec.file_size_bytes.saturating_mul(ops), written: 0 })
+        }
         Pass::Create | Pass::ReadFiles | Pass::Record | Pass::Play => {
             let bytes = spec.file_size_bytes.saturating_mul(ops);
             Some(match pass {
@@ -180,7 +183,9 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
             let readers = spec.training.readers.max(1);
             let steps = TrainingSteps::new(spec);
             let own = steps.of_reader((worker % readers).into(), readers.into());
-            (own * steps.ops_per_batch, Some(own * steps.batch * steps.sample_bytes))
+            // The order of files, and so which of them are left out, depends on the seed.
+            let bytes = own * steps.batch * steps.sample_bytes;
+            (own * steps.ops_per_batch, spec.file_sizes.is_none().then_some(bytes))
         }
         Pass::Rename | Pass::RenameDirs => (2 * numbers, Some(0)),
         // Only the number of all entries is known without going through all of them.

@@ -41,7 +41,11 @@ fn check_readers(run: &RunSpec) -> Found {
 fn check_samples(run: &RunSpec) -> Found {
     const SETTINGS: &[Setting] = &[Setting::FileSize, Setting::SamplesPerFile];
     let per_file = u64::from(run.training.samples_per_file);
-    let bytes = run.file_size_bytes;
+    let bytes = run.largest_file_bytes();
+    if run.file_sizes.is_some() && !run.training.reads_whole_files() {
+        let what = format!("files of {per_file} samples have the same size");
+        return Some((SETTINGS, Fault::new(what).hint("one size, or samples_per_file = 1")));
+    }
     if !bytes.is_multiple_of(per_file) {
         let what = format!(
             "a file of {} cannot have {per_file} samples of the same size",

@@ -276,12 +276,13 @@ fn check_directories(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(),
 }
 
 /// Workloads whose files may have different sizes.
-const WITH_DISTRIBUTION: [Workload; 5] = [
+const WITH_DISTRIBUTION: [Workload; 6] = [
     Workload::Stream,
     Workload::Mixed,
     Workload::Metadata,
     Workload::Listing,
     Workload::Transactions,
+    Workload::Training,
 ];
 
 /// Refuses files of different sizes if a workload needs them to be equal, or one is too large.
