@@ -37,6 +37,7 @@ checks! {
     };
     continues_without_host_of_full_folder: 200 s, full(LAB.get()?);
     sends_compressed_or_uses_installed_program: 200 s, copied::once(LAB.get()?);
+    #[ignore = "takes a minute: runs every night"]
     advises_host_that_cannot_run_program: 200 s, {
         copied::refused(LAB.get()?)
     };

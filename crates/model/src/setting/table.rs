@@ -386,9 +386,9 @@ settings! {
     /// stream, mixed and training, a distribution of sizes: `uniform 4KiB 1MiB`, `normal 1MiB
     /// 200KiB` (mean, deviation), `lognormal 64KiB 2.0` (median, deviation of the logarithm; `max
     /// 1GiB` may follow), or `list 4KiB:60 1MiB-2MiB:40` (shares in percent). With direct, sizes of
-    /// a distribution are rounded up to 4 KiB. In io500, the most that a worker writes in a phase of
-    /// large files. Not for metadata, listing and transactions, which have small_file_size, nor for
-    /// op_mix, whose sizes are those of its mix.
+    /// a distribution are rounded up to 4 KiB. In io500, the most that a worker writes in a phase
+    /// of large files. Not for metadata, listing and transactions, which have small_file_size, nor
+    /// for op_mix, whose sizes are those of its mix.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
         .default_rule(
