@@ -67,6 +67,8 @@ impl CaveatCode {
         match self {
             Self::TooShort => vec![
                 with(Setting::Duration, "--duration 30s"),
+                with(Setting::BootSize, "--boot-size 1GiB"),
+                with(Setting::Epochs, "--epochs 100"),
                 with(Setting::FileSize, "--file-size 1GiB"),
                 with(Setting::SmallFiles, "--small-files 100000"),
                 with(Setting::Entries, "--entries 1000000"),

@@ -372,8 +372,9 @@ settings! {
     /// own overlays. Otherwise, each has an image of its own. Only for vm_boot.
     BaseImage => flag("base_image", run!(vm_boot.base_image)).only(&[W::VmBoot]).always_shown();
     /// Number of data files over all workers; in kv_cache, of the contexts whose objects are
-    /// wanted. Not for metadata and transactions, which have small_files, nor for listing, which
-    /// has entries, nor for op_mix, whose files follow from its rate and set_per_rate.
+    /// wanted. Not for metadata, transactions and developer, which have small_files, nor for
+    /// listing, which has entries, nor for op_mix, whose files follow from its rate and
+    /// set_per_rate.
     Files => count("files", run!(files)).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule(
@@ -388,7 +389,8 @@ settings! {
     /// 1GiB` may follow), or `list 4KiB:60 1MiB-2MiB:40` (shares in percent). With direct, sizes of
     /// a distribution are rounded up to 4 KiB. In io500, the most that a worker writes in a phase
     /// of large files. Not for metadata, listing and transactions, which have small_file_size, nor
-    /// for op_mix, whose sizes are those of its mix.
+    /// for kv_cache, which has object_size, nor for developer, whose trees have sizes of their own,
+    /// nor for op_mix, whose sizes are those of its mix.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
         .default_rule(

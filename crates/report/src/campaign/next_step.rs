@@ -174,14 +174,20 @@ impl Remedy {
 /// Notes do not count, since they only explain a result, and no flag helps against faults of the
 /// target or other programs on the machine.
 fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
-    let mut remedies: BTreeMap<CaveatCode, Remedy> = BTreeMap::new();
+    // By flag as well, since results of another workload need another one.
+    let mut remedies: BTreeMap<(CaveatCode, &str), Remedy> = BTreeMap::new();
     for row in &sheet.rows {
         for caveat in &row.judged.caveats {
             if caveat.severity < Severity::Degraded {
                 continue;
             }
             let Some(means) = remedy_for(row, caveat.code) else { continue };
-            let remedy = remedies.entry(caveat.code).or_insert(Remedy { results: 0, means });
+            let flag = match means {
+                RemedyKind::Flag(flag) => flag,
+                RemedyKind::Trials { .. } => "",
+            };
+            let remedy = remedies.entry((caveat.code, flag));
+            let remedy = remedy.or_insert(Remedy { results: 0, means });
             remedy.results += 1;
             if let (RemedyKind::Trials { needed: known, .. }, RemedyKind::Trials { needed, .. }) =
                 (remedy.means, means)
@@ -192,7 +198,7 @@ fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
         }
     }
     let mut largest: Option<(CaveatCode, Remedy)> = None;
-    for (caveat, remedy) in remedies {
+    for ((caveat, _), remedy) in remedies {
         // Ties go to the first code, because codes are ordered by importance.
         if largest.as_ref().is_none_or(|(_, known)| remedy.results > known.results) {
             largest = Some((caveat, remedy));
