@@ -49,7 +49,7 @@ impl Phases {
 }
 
 impl Trial<'_> {
-    /// Makes the files of a phase those of the trial. Returns the pass that does its work, which is
+    /// Switches the trial to the files of a phase. Returns the pass that does its work, which is
     /// `pass` itself if it isn't a phase.
     pub(super) fn enter(&mut self, pass: Pass) -> Result<Pass, TargetError> {
         self.leave_part();

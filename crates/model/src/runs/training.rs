@@ -37,7 +37,7 @@ words! {
 }
 
 words! {
-    /// What is put into a random order, which differs by epoch.
+    /// What is shuffled, differently in each epoch.
     Shuffle {
         /// The samples of all files, as a reader with an index of them does.
         Samples = "samples",

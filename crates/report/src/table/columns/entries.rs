@@ -185,9 +185,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     nullable_column("cpu_client", Number, |r| {
         value_of(&r.judged.cpu, |cpu| Value::share(Some(cpu.client)))
     })
-    .shown("CPU", Rates, |r, _| {
-        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
-    })
+    .shown("CPU", Rates, cpu_cell)
     .read("CPU: CPU time of the client per GiB moved or per op; + that of the server, if known."),
     nullable_column("cpu_client_percent", Number, |r| Value::number(r.judged.cpu_percent, 2)),
     nullable_column("rate_offered_ops_per_s", Count, |r| match r.run.spec.load.rate_per_s {
@@ -294,10 +292,8 @@ pub(crate) const COLUMNS: &[Column] = &[
     people_column("rate", Ranks, rate_cell)
         .role(Role::Number)
         .read("rate: all bytes by the time of the slowest rank; 1 MB/s is 10^6 bytes per second."),
-    people_column("CPU", Ranks, |r, _| {
-        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
-    })
-    .read("CPU: CPU time of the client per GiB moved; + that of the server, if known."),
+    people_column("CPU", Ranks, cpu_cell)
+        .read("CPU: CPU time of the client per GiB moved; + that of the server, if known."),
     nested_column("frames", |r| value_of(&r.judged.frames, |it| Value::Count(it.frames))),
     nested_column("streams", |r| value_of(&r.judged.frames, |it| Value::Count(it.streams.into())))
         .shown("streams in time", Frames, |r, _| {
@@ -333,10 +329,8 @@ pub(crate) const COLUMNS: &[Column] = &[
         .read("rate: bytes of the frames, median of the trials; 1 MB/s is 10^6 bytes per second."),
     people_column("p99", Frames, |r, _| time_cell(&quantile_value(&r.judged.response_time, 0.99)))
         .read("p99: time from asking for a frame until it is complete, over all trials."),
-    people_column("CPU", Frames, |r, _| {
-        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
-    })
-    .read("CPU: CPU time of the client per GiB moved; + that of the server, if known."),
+    people_column("CPU", Frames, cpu_cell)
+        .read("CPU: CPU time of the client per GiB moved; + that of the server, if known."),
     people_column("time", Tools, |r, _| ranks_cell(r, |it| show_seconds(it.seconds.median)))
         .role(Role::Rate)
         .read("time: from the start of a pass until its last op is done, median of the trials."),
@@ -364,10 +358,8 @@ pub(crate) const COLUMNS: &[Column] = &[
     people_column("op p50", Tools, |r, _| op_time(r, 0.5)),
     people_column("op p99", Tools, |r, _| op_time(r, 0.99))
         .read("op p50, p99: median and 99th percentile of the response times of single ops."),
-    people_column("CPU", Tools, |r, _| {
-        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
-    })
-    .read("CPU: CPU time of the client per op; + that of the server, if known."),
+    people_column("CPU", Tools, cpu_cell)
+        .read("CPU: CPU time of the client per op; + that of the server, if known."),
     nested_column("all_accelerators", |r| {
         value_of(&r.judged.training, |it| Value::Count(it.accelerators.into()))
     }),
@@ -422,10 +414,8 @@ pub(crate) const COLUMNS: &[Column] = &[
         )
     })
     .read("rate: bytes of the samples by the whole time; 1 MB/s is 10^6 bytes per second."),
-    people_column("CPU", Training, |r, _| {
-        Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
-    })
-    .read("CPU: CPU time of the client per op; + that of the server, if known."),
+    people_column("CPU", Training, cpu_cell)
+        .read("CPU: CPU time of the client per op; + that of the server, if known."),
     trials_shown(Rates)
         .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Ranks)
@@ -457,21 +447,11 @@ pub(crate) const COLUMNS: &[Column] = &[
     .always_shown("caveats", Rates, caveats_cell)
     .role(Role::Caveats),
     nested_column("caveat_data", |r| Value::text(caveat_data(r))),
-    nested_column("", |_| Value::Unknown)
-        .always_shown("caveats", Ranks, caveats_cell)
-        .role(Role::Caveats),
-    nested_column("", |_| Value::Unknown)
-        .always_shown("caveats", Frames, caveats_cell)
-        .role(Role::Caveats),
-    nested_column("", |_| Value::Unknown)
-        .always_shown("caveats", Tools, caveats_cell)
-        .role(Role::Caveats),
-    nested_column("", |_| Value::Unknown)
-        .always_shown("caveats", Training, caveats_cell)
-        .role(Role::Caveats),
-    nested_column("", |_| Value::Unknown)
-        .always_shown("caveats", Programs, caveats_cell)
-        .role(Role::Caveats),
+    caveats_shown(Ranks),
+    caveats_shown(Frames),
+    caveats_shown(Tools),
+    caveats_shown(Training),
+    caveats_shown(Programs),
 ];
 
 /// Heading of the column that is only shown if a row has a pass of operations on ranges.
@@ -527,6 +507,18 @@ const fn verdict_shown(table: TableKind) -> Column {
     nested_column("", |_| Value::Unknown)
         .always_shown("verdict", table, |row| Cell::Verdict(row.judged.verdict))
         .role(Role::Verdict)
+}
+
+/// Caveats, part of every table.
+const fn caveats_shown(table: TableKind) -> Column {
+    nested_column("", |_| Value::Unknown)
+        .always_shown("caveats", table, caveats_cell)
+        .role(Role::Caveats)
+}
+
+/// CPU time of the client and of the server.
+fn cpu_cell(row: &Row<'_>, _: &Summary) -> Cell {
+    Cell::two_lines(humanize::cpu(&row.judged), humanize::server_cpu(&row.judged))
 }
 
 /// Rate with its mark and, for mixes, the byte rate, which has the mark if rows are ranked by it.
