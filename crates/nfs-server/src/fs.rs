@@ -21,6 +21,7 @@ mod inode;
 mod listing;
 #[cfg(test)]
 mod model_tests;
+mod name_index;
 mod namespace;
 mod paths;
 mod permission;
@@ -47,7 +48,6 @@ pub use self::clone::CLONE_BLOCK_BYTES;
 pub use self::content::{ReadSpan, StoreMode};
 pub use self::create::{CreatedObject, NewObject};
 pub use self::data::{CloneRange, ExtentsRead, SpaceInfo};
-pub use self::directory::Name;
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::LookupResult;
@@ -58,7 +58,7 @@ pub use self::rename::{DirectoryName, RenameChanges};
 pub use self::sparse::{Extent, ExtentKind};
 pub use self::types::{
     Attributes, AttributesBefore, Change, CreateMode, FILE_BYTES_MAX, FileKind, FileTime, FsError,
-    LINKS_MAX, NAME_BYTES_MAX, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
+    LINKS_MAX, NAME_BYTES_MAX, Name, SYMLINK_BYTES_MAX, SetAttributes, SetTime,
 };
 pub use self::xattr::{XattrListing, XattrMode};
 

@@ -7,15 +7,13 @@
 //!
 //! **Source:** RFC 1813 section 3.3.16 (READDIR).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budget::{Budget, Charge};
 use super::handle::InodeId;
-use super::types::FsError;
-
-/// A name, shared between the two indexes of its directory and listings in progress.
-pub type Name = Arc<[u8]>;
+use super::name_index::NameIndex;
+use super::types::{FsError, Name};
 
 /// Cookie of `.`.
 pub const COOKIE_SELF: u64 = 1;
@@ -33,7 +31,7 @@ const SHOWN_UNIT_BYTES: u64 = 4096;
 pub struct Directory {
     /// The directory above; the root is its own parent.
     pub parent: InodeId,
-    by_name: HashMap<Name, (u64, InodeId)>,
+    by_name: NameIndex,
     by_cookie: BTreeMap<u64, (Name, InodeId)>,
     next_cookie: u64,
     charge: Charge,
@@ -44,7 +42,7 @@ impl Directory {
     pub fn new(parent: InodeId, budget: &Arc<Budget>) -> Self {
         Self {
             parent,
-            by_name: HashMap::new(),
+            by_name: NameIndex::default(),
             by_cookie: BTreeMap::new(),
             next_cookie: COOKIE_PARENT + 1,
             charge: Charge::force(budget, 0),
@@ -58,7 +56,7 @@ impl Directory {
 
     /// Whether only `.` and `..` are there.
     pub fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
+        self.len() == 0
     }
 
     /// Size reported to clients: at least 4 KiB, growing with the entries.
@@ -74,7 +72,7 @@ impl Directory {
     /// Finds an entry by name; does not resolve `.` or `..`.
     pub fn find(&self, name: &[u8]) -> Option<InodeId> {
         let (_, id) = self.by_name.get(name)?;
-        Some(*id)
+        Some(id)
     }
 
     /// Adds an entry, or makes an existing one point to `id` under a new cookie.
@@ -82,7 +80,7 @@ impl Directory {
     /// # Errors
     /// `NoSpace` if the budget does not allow a new entry; then nothing changes.
     pub fn insert(&mut self, name: &[u8], id: InodeId) -> Result<(), FsError> {
-        if !self.by_name.contains_key(name) {
+        if self.by_name.get(name).is_none() {
             self.charge.resize(self.charge.bytes() + entry_bytes(name))?;
         }
         let name = Name::from(name);

@@ -9,10 +9,10 @@
 use std::sync::Arc;
 
 use super::FileSystem;
-use super::directory::{COOKIE_PARENT, COOKIE_SELF, Name};
+use super::directory::{COOKIE_PARENT, COOKIE_SELF};
 use super::handle::InodeId;
 use super::permission::{Caller, READ};
-use super::types::{Attributes, FsError};
+use super::types::{Attributes, FsError, Name};
 
 /// One entry of a page.
 #[derive(Clone, Debug)]

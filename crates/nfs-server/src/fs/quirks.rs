@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::server_fault::EndlessListing;
 
-use super::directory::Name;
 use super::handle::InodeId;
 use super::listing::{ListedEntry, Listing};
-use super::types::{FileKind, FsError};
+use super::types::{FileKind, FsError, Name};
 use super::{Context, FileSystem, NewObject, SetAttributes};
 use crate::clock::mix;
 

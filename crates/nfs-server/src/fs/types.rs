@@ -5,7 +5,12 @@
 //!
 //! **Source:** RFC 1813 section 2.5 (basic data types), 2.6 (error numbers).
 
+use std::sync::Arc;
+
 use thiserror::Error;
+
+/// A name, shared between the two indexes of its directory and listings in progress.
+pub type Name = Arc<[u8]>;
 
 /// Longest name of a directory entry, in bytes. **Source:** ext4 and XFS both allow 255.
 pub const NAME_BYTES_MAX: usize = 255;

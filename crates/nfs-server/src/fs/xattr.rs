@@ -10,11 +10,10 @@
 use std::sync::Arc;
 
 use super::budget::{Budget, Charge};
-use super::directory::Name;
 use super::handle::InodeId;
 use super::permission::{Caller, READ, WRITE};
 use super::types::{
-    Change, FsError, XATTR_LIST_BYTES_MAX, XATTR_NAME_BYTES_MAX, XATTR_PREFIX_BYTES,
+    Change, FsError, Name, XATTR_LIST_BYTES_MAX, XATTR_NAME_BYTES_MAX, XATTR_PREFIX_BYTES,
     XATTR_VALUE_BYTES_MAX, XATTRS_BYTES_MAX,
 };
 use super::{Context, FileSystem};
