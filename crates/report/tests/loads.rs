@@ -79,6 +79,19 @@ fn equal_loads_cost_nothing() {
 }
 
 #[test]
+fn says_how_many_trials_are_needed() {
+    let mut campaign = campaign(200, 300);
+    let advice = "2 rows have too few trials to show any difference: use --trials 5 or more.";
+    assert!(!render(&campaign, Format::Markdown).contains("too few trials"));
+    for run in &mut campaign.runs {
+        run.trials.truncate(4);
+    }
+    let text = render(&campaign, Format::Markdown);
+    assert!(text.contains(advice), "{text}");
+    assert!(costs(&campaign)[0].ends_with("undecided"));
+}
+
+#[test]
 fn partly_alone_is_never_free() {
     let mut campaign = campaign(100, 100);
     for trial in &mut campaign.runs[2].trials {

@@ -118,6 +118,11 @@ impl Comparison {
         is_blind(self.trials.0, self.trials.1, self.family)
     }
 
+    /// Returns the number of trials per side from which on a difference can be shown.
+    pub fn trials_min(&self) -> usize {
+        (2..TRIALS_MAX).find(|&trials| !is_blind(trials, trials, self.family)).unwrap_or(TRIALS_MAX)
+    }
+
     /// Returns how many trials per side would exclude `limit` from the interval if they vary like
     /// these, or `None` if more than [`TRIALS_MAX`] would be needed.
     ///

@@ -11,6 +11,7 @@ use stats::{BootstrapDraws, Outcome, criteria};
 
 use super::measure::{Change, ComparedFigure, Measure};
 use super::rows::{KeyedRow, row_settings};
+use super::table::name_blind_rows;
 use super::{ComparisonRules, RowPair, adjust_probabilities, bars};
 use crate::chart::Picture;
 use crate::document::{Block, Cell, Column, Form, Role, Section, Table, TableRow};
@@ -98,6 +99,7 @@ impl LoadCosts {
                     .to_owned()
             });
         }
+        sentences.extend(name_blind_rows(&self.pairs));
         sentences
     }
 

@@ -259,6 +259,18 @@ fn format_probability(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
+/// Says how many rows have too few trials to show any difference, and how many they need.
+pub(super) fn name_blind_rows(pairs: &[RowPair]) -> Option<String> {
+    let needed = pairs.iter().filter_map(|pair| {
+        let blind = pair.figures.iter().filter(|figure| figure.comparison.is_blind());
+        blind.map(|figure| figure.comparison.trials_min()).max()
+    });
+    let needed: Vec<usize> = needed.collect();
+    let most = needed.iter().max()?;
+    let rows = if needed.len() == 1 { "1 row has" } else { &format!("{} rows have", needed.len()) };
+    Some(format!("{rows} too few trials to show any difference: use --trials {most} or more."))
+}
+
 /// Summarizes the comparison in sentences, except for those that curves print themselves.
 fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
     let mut sentences: Vec<String> = compared.curves.iter().flat_map(CurvePair::remarks).collect();
@@ -273,17 +285,7 @@ fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let blind = compared
-        .pairs
-        .iter()
-        .filter(|pair| pair.figures.iter().any(|figure| figure.comparison.is_blind()))
-        .count();
-    if blind > 0 {
-        sentences.push(format!(
-            "{} too few trials to show any difference: use --trials 5 or more.",
-            if blind == 1 { "1 row has".to_owned() } else { format!("{blind} rows have") }
-        ));
-    }
+    sentences.extend(name_blind_rows(&compared.pairs));
     sentences.extend(explain_reservations(compared));
     for pair in &compared.pairs {
         for measure in compared.missing_measures(pair) {
