@@ -244,7 +244,7 @@ fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
     let rates: Vec<_> = own.iter().map(|host| host_rate(pass, host)).collect();
     let mut share = HostShare {
         host: String::new(),
-        rate: Rate::for_pass(pass, median(&rates).unwrap_or(0.0)),
+        rate: Rate::of_ops(pass, median(&rates).unwrap_or(0.0)),
         failed: 0,
         start_ns: 0,
         error_ns: 0,

@@ -529,6 +529,11 @@ impl<'a> TrialGroups<'a> {
     }
 }
 
+/// Returns the main rate of one trial's pass, or zero if it took no time.
+pub fn trial_rate(result: &PassResult) -> Rate {
+    Rate::for_pass(result.pass, pass_rate(result.pass)(result).unwrap_or(0.0))
+}
+
 /// Returns the rates of the given trials that have one.
 fn rates_of(pass_trials: &[PassTrial<'_>], rate: RateOf) -> Vec<f64> {
     pass_trials.iter().filter_map(|pass_trial| rate(pass_trial.result)).collect()

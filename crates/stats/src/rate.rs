@@ -32,6 +32,11 @@ impl Rate {
         }
     }
 
+    /// Adds the unit to a rate of the ops in a pass, which may consist of different ops.
+    pub const fn of_ops(pass: Pass, per_s: f64) -> Self {
+        if pass.is_timed_as_whole() { Self::Ops(per_s) } else { Self::for_pass(pass, per_s) }
+    }
+
     /// Formats both ends of an interval of rates, smaller number first. For commands, that is the
     /// time at the higher rate.
     pub fn interval(pass: Pass, low_per_s: f64, high_per_s: f64) -> String {

@@ -203,9 +203,9 @@ fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
         }
     }
     track.most = most;
-    track.label = format!("rate, 0 to {}", stats::Rate::for_pass(pass, most));
-    let range = stats::Rate::interval(pass, least, most);
-    (track, format!("from {range} in {}", counted(lines.len(), "trial")))
+    track.label = format!("rate, 0 to {}", stats::Rate::of_ops(pass, most));
+    let [least, most] = [least, most].map(|per_s| stats::Rate::of_ops(pass, per_s));
+    (track, format!("from {least} to {most} in {}", counted(lines.len(), "trial")))
 }
 
 /// Builds the track of response times: p50, p99 and maximum over all trials. `None` if there are

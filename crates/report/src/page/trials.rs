@@ -184,8 +184,6 @@ fn render_begin(trial: &Trial) -> Markup {
 
 fn render_pass(pass: &PassResult) -> Markup {
     // The window of a trial ends when its last worker is done (last_done), as in the table.
-    let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
-    let rate = amount as f64 * 1e9 / pass.window_ns.max(1) as f64;
     let busy = pass.common_window_ns as f64 / pass.window_ns.max(1) as f64;
     let mut times = model::Histogram::sparse();
     for kind in pass.kinds.iter().filter(|kind| kind.kind != model::OpKind::Sync) {
@@ -193,7 +191,7 @@ fn render_pass(pass: &PassResult) -> Markup {
         times.merge(&kind.service_time);
     }
     html! {
-        td.number.rate { (stats::Rate::for_pass(pass.pass, rate)) }
+        td.number.rate { (stats::judge::trial_rate(pass)) }
         td.number { (Nanos(pass.window_ns)) }
         td.number { (percent(busy)) }
         td.number { (Nanos(pass.start_skew_ns)) }

@@ -14,7 +14,7 @@ use model::{
 };
 use plan::Plan;
 use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, WorkNames};
-use stats::Rate;
+use stats::{Rate, judge};
 
 use super::caveats::ReportedCaveat;
 use super::label::{Labels, RunLabel};
@@ -223,7 +223,7 @@ impl CampaignProgress {
     pub(super) fn rate(&self) -> Option<Rate> {
         let pass = self.pass?;
         let per_s = self.rates.back()?;
-        Some(Rate::for_pass(pass, *per_s))
+        Some(Rate::of_ops(pass, *per_s))
     }
 
     /// Copies the data for metrics.
@@ -402,7 +402,7 @@ const fn work_done(client: &ClientResult, pass: Pass) -> u64 {
 fn describe_client(client: &ClientResult, result: &PassResult) -> String {
     let per_s = work_done(client, result.pass) as f64 * 1e9 / result.window_ns.max(1) as f64;
     let p99 = Nanos(client.times.quantile(0.99));
-    format!("{} with {} (p99 {p99})", client.client, Rate::for_pass(result.pass, per_s))
+    format!("{} with {} (p99 {p99})", client.client, Rate::of_ops(result.pass, per_s))
 }
 
 fn per_s(sample: &IntervalSample, lasts_ns: u64) -> LiveRate {
@@ -438,9 +438,7 @@ pub(crate) fn trial_figures(trial: &Trial) -> String {
 }
 
 fn pass_figure(pass: &PassResult) -> String {
-    let seconds = pass.window_ns.max(1) as f64 / 1e9;
-    let amount = if pass.pass.is_byte_rate() { pass.bytes() } else { pass.ops() };
-    format!("{} {}", pass.pass.name(), Rate::for_pass(pass.pass, amount as f64 / seconds))
+    format!("{} {}", pass.pass.name(), judge::trial_rate(pass))
 }
 
 /// Plots rates as a line of at most this many columns, scaled to the highest rate. Rates that share
@@ -470,7 +468,7 @@ pub(super) fn sparkline(
 
 #[cfg(test)]
 mod tests {
-    use model::{BackendKind, Caveat, CaveatCode, Workload};
+    use model::{BackendKind, Caveat, CaveatCode, Histogram, KindResult, OpKind, Workload};
 
     use super::*;
     use model::testing::RunBuilder;
@@ -511,6 +509,28 @@ mod tests {
         assert_eq!(seen.hosts[0].now, Some(LiveRate { ops_per_s: 20.0, bytes_per_s: 20e6 }));
         seen.handle_event(&Event::PassBegun(Pass::Write));
         assert!(seen.rates.is_empty() && seen.hosts.is_empty() && seen.rate().is_none());
+    }
+
+    #[test]
+    fn shows_time_of_whole_passes() {
+        let mut seen = CampaignProgress::with_total("developer", 3);
+        seen.handle_event(&Event::PassBegun(Pass::Unpack));
+        for (at_ms, ops) in [(100, 10), (200, 20)] {
+            seen.handle_event(&Event::Progress(sample(at_ms, ops)));
+        }
+        assert_eq!(seen.rate().unwrap().to_string(), "200 op/s");
+        let mut trial = trial(Vec::new());
+        trial.passes[0].pass = Pass::Unpack;
+        trial.passes[0].kinds.push(KindResult {
+            kind: OpKind::Create,
+            issued: 400,
+            done: 400,
+            bytes: 0,
+            errors: Vec::new(),
+            service_time: Histogram::sparse(),
+            response_time: Histogram::sparse(),
+        });
+        assert_eq!(trial_figures(&trial), "unpack 1.00 s");
     }
 
     #[test]

@@ -112,8 +112,8 @@ fn throughput_lines(seen: &CampaignProgress, columns: usize) -> Vec<String> {
         highest = highest.max(*rate);
     }
     let other = seen.now.map_or_else(String::new, |rate| Rate::Ops(rate.ops_per_s).to_string());
-    let now = Rate::for_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
-    let highest = Rate::for_pass(pass, highest);
+    let now = Rate::of_ops(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
+    let highest = Rate::of_ops(pass, highest);
     vec![
         format!("throughput    {now:>12}  {other:>12}  highest {highest}"),
         sparkline(seen.rates.iter().copied(), columns),
@@ -167,7 +167,7 @@ fn current_rate(seen: &CampaignProgress, host: &str) -> String {
         None => None,
     };
     let Some(LiveRate { ops_per_s, bytes_per_s }) = rate else { return "–".to_owned() };
-    Rate::for_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
+    Rate::of_ops(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
 }
 
 /// Lists the caveats with their full text. If space runs out, only the codes are listed.
