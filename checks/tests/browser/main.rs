@@ -29,10 +29,17 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// A blank page of this size compresses to a fifth of it.
 const SCREENSHOT_BYTES_MIN: u64 = 20_000;
 
-static PAGE: Fixture<Page> = Fixture::new(Page::make);
+/// The main job with few trials, whose page has the same parts.
+const FEW_TRIALS: [&str; 6] = ["run", "quick", "--trials", "2", "--warmup-trials", "0"];
+
+static PAGE: Fixture<Page> = Fixture::new(|| Page::make(&FEW_TRIALS));
 
 checks! {
     errors_on_the_console_are_seen: 120 s, check_console();
+    #[ignore = "takes a minute and a half: runs every night"]
+    command_without_arguments_leaves_page: 300 s, {
+        opens(&Page::make(&[])?)
+    };
     reports_same_page_again: 120 s, {
         let page = PAGE.get()?;
         let again = OURS.report(&page.path.with_extension("db"), "html")?;
@@ -63,11 +70,11 @@ struct Page {
 }
 
 impl Page {
-    /// Runs bare `dfsbench`, like a new user, and takes the page it leaves.
-    fn make() -> Result<Self> {
+    /// Runs `dfsbench` with these arguments and takes the page it leaves.
+    fn make(arguments: &[&str]) -> Result<Self> {
         let folder = TempDir::new()?;
         let ticket = guard::remove_folder(folder.path());
-        proc::capture_stdout(OURS.command().current_dir(folder.path()))?;
+        proc::capture_stdout(OURS.command().args(arguments).current_dir(folder.path()))?;
         let path = folder.path().join("dfsbench.html");
         ensure!(path.exists(), "no page was left");
         Ok(Self { _folder: folder, _ticket: ticket, path })
