@@ -35,8 +35,10 @@ checks! {
     };
     interop_list_with_kernel_6_12_v3: 300 s, listed("version=3");
     run_of_ours_with_kernel_6_12_v3: 200 s, measured("version=3");
+    #[ignore = "takes half a minute: runs every night"]
     interop_list_with_kernel_6_12_v4_0: 300 s, listed("version=4.0");
     run_of_ours_with_kernel_6_12_v4_0: 200 s, measured("version=4.0");
+    #[ignore = "takes half a minute: runs every night"]
     interop_list_with_kernel_6_12_v4_1: 300 s, listed("version=4.1");
     run_of_ours_with_kernel_6_12_v4_1: 200 s, measured("version=4.1");
     interop_list_with_kernel_6_12_v4_2: 300 s, listed("version=4.2");
