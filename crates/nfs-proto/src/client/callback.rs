@@ -129,6 +129,12 @@ fn carry_out<'a>(
         CallbackOp::RecallAny { .. } => CallbackOk::RecallAny,
         CallbackOp::RecallSlot { .. } => CallbackOk::RecallSlot,
         CallbackOp::NotifyLock { .. } => CallbackOk::NotifyLock,
-        CallbackOp::Getattr { .. } => return CallbackResult::Failed(op.code(), Status::NotSupp),
+        // This client holds no layouts.
+        CallbackOp::LayoutRecall { .. } => {
+            return CallbackResult::Failed(op.code(), Status::NoMatchingLayout);
+        }
+        CallbackOp::Getattr { .. } | CallbackOp::NotifyDeviceid { .. } => {
+            return CallbackResult::Failed(op.code(), Status::NotSupp);
+        }
     })
 }
