@@ -49,6 +49,15 @@ impl Store {
     /// this version; if a campaign in both files is being run here; or if this file can't be
     /// written to. Campaigns copied before that are kept.
     pub fn import(&mut self, other: &Path) -> Result<Vec<Imported>, StoreError> {
+        self.import_some(other, |_| true)
+    }
+
+    /// The same with only the campaigns that are wanted.
+    pub(crate) fn import_some(
+        &mut self,
+        other: &Path,
+        is_wanted: impl Fn(&CampaignLine) -> bool,
+    ) -> Result<Vec<Imported>, StoreError> {
         if let (Ok(ours), Ok(theirs)) = (self.path.canonicalize(), other.canonicalize())
             && ours == theirs
         {
@@ -56,7 +65,8 @@ impl Store {
         }
         let source = Self::open_existing(other)?;
         source.refuse_unknown()?;
-        let lines = source.list()?;
+        let mut lines = source.list()?;
+        lines.retain(is_wanted);
         // Each campaign is first read as for a report, which finds damage before anything is
         // copied.
         for line in &lines {

@@ -13,12 +13,14 @@
 
 #![warn(unreachable_pub)]
 
+pub mod bundle;
 mod campaign_lock;
 mod catalog;
 mod copy;
 mod durability;
 mod error;
 mod export;
+mod extract;
 mod host_results;
 mod identity;
 mod import;
