@@ -11,6 +11,7 @@
 //! last digit between systems, because libm does.
 #![warn(unreachable_pub)]
 
+pub mod bisect;
 pub mod breaking;
 mod compare;
 pub mod criteria;
