@@ -82,12 +82,13 @@ impl<'a> ThisHost<'a> {
 
     /// Opens the undo log of a campaign.
     fn open(&mut self, opening: HostPermissions) -> Result<Report, LabError> {
-        let HostPermissions { campaign, allow_destroy, keep, after_power_loss } = opening;
+        let HostPermissions { campaign, allow_destroy, keep, after_power_loss, secrets } = opening;
         let mut held = self.changes.lock();
         // Only one process can hold the log, so close ours before opening it again.
         *held = None;
         let open = if after_power_loss { Lab::open_after_power_loss } else { Lab::open };
-        let mut lab = open(self.state_dir, &campaign, allow_destroy)?.with_stop(self.stop);
+        let lab = open(self.state_dir, &campaign, allow_destroy)?.with_stop(self.stop);
+        let mut lab = lab.with_secrets(secrets);
         if keep {
             lab = lab.keeping_files();
         }

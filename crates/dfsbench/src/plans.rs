@@ -3,4 +3,5 @@
 pub(crate) mod dry_run;
 pub(crate) mod plan_source;
 pub(crate) mod presets;
+pub(crate) mod secrets;
 pub(crate) mod surroundings;

@@ -9,6 +9,7 @@
 
 use std::path::PathBuf;
 
+use model::system::Secrets;
 use model::{
     Action, BusyDevice, EffectiveSettings, Fact, IntervalSample, Invalidation, OpKind, Pass,
     PassResult, RunSpec, Share, Span, Telemetry, TimelinePoint,
@@ -65,6 +66,8 @@ pub struct HostPermissions {
     pub keep: bool,
     /// The host lost power during the campaign, so existing file systems on devices must be kept.
     pub after_power_loss: bool,
+    /// Values of the secrets of the campaign's systems.
+    pub secrets: Secrets,
 }
 
 /// An order from the controller.

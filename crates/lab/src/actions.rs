@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use model::system::Secrets;
 use model::{Action, EffectiveSettings};
 
 use crate::error::LabError;
@@ -98,6 +99,9 @@ pub(crate) trait LabAction {
     /// Returns the facts assumed by a dry run: those of a host on which nothing is running.
     fn assume(&self) -> Self::Facts;
 
+    /// Adds the values of secrets to the facts of an action whose check needs them.
+    fn give_secrets(_facts: &mut Self::Facts, _secrets: &Secrets) {}
+
     /// Returns the steps in order.
     fn steps(&self, facts: &Self::Facts) -> Vec<Step>;
 
@@ -176,11 +180,15 @@ macro_rules! dispatch {
         ///
         /// # Errors
         /// If a text is invalid, or the host lacks something the action needs.
-        pub(crate) fn prepare(action: &Action) -> Result<Box<dyn PreparedAction + '_>, LabError> {
+        pub(crate) fn prepare<'a>(
+            action: &'a Action,
+            secrets: &Secrets,
+        ) -> Result<Box<dyn PreparedAction + 'a>, LabError> {
             match action {
                 $(Action::$kind(action) => {
                     action.accept()?;
-                    let facts = action.look()?;
+                    let mut facts = action.look()?;
+                    model::action::$kind::give_secrets(&mut facts, secrets);
                     Ok(Box::new(WithFacts { action, facts }))
                 })+
             }

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
+use model::system::{Secrets, has_secret};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, kill_process_group, pidfd_open};
 
@@ -56,6 +57,8 @@ pub(crate) struct Runner {
     stop: Option<Arc<AtomicBool>>,
     /// Programs that keep running, so that we can reap them when they exit.
     started: Vec<Child>,
+    /// Values of secrets, which commands and files contain as markers.
+    pub(crate) secrets: Secrets,
 }
 
 /// The output of a program.
@@ -83,7 +86,12 @@ pub(crate) fn is_root() -> bool {
 impl Runner {
     /// Creates a runner whose programs hold a lock while they run.
     pub(crate) const fn with_lock(lock: File) -> Self {
-        Self { lock: Some(lock), stop: None, started: Vec::new() }
+        Self { lock: Some(lock), stop: None, started: Vec::new(), secrets: Secrets::NONE }
+    }
+
+    /// Creates a runner without a lock that knows secrets.
+    pub(crate) const fn with_secrets(secrets: Secrets) -> Self {
+        Self { lock: None, stop: None, started: Vec::new(), secrets }
     }
 
     /// From now on, kills programs when `stop` is set, until [`Runner::ignore_stop`] is called.
@@ -106,7 +114,7 @@ impl Runner {
         argv: &[impl AsRef<str>],
         limit: Duration,
     ) -> Result<Output, LabError> {
-        let mut command = command(argv, RunAs::Root)?;
+        let mut command = command(argv, RunAs::Root, &self.secrets)?;
         command.stdin(self.stdin(argv)?);
         let mut child = spawn(&mut command, argv)?;
         self.await_end(&mut child, argv, limit)
@@ -131,7 +139,7 @@ impl Runner {
     /// # Errors
     /// If the program is missing, cannot be started or exceeds its time limit.
     pub(crate) fn as_caller(argv: &[impl AsRef<str>], limit: Duration) -> Result<Output, LabError> {
-        let mut command = command(argv, RunAs::Caller)?;
+        let mut command = command(argv, RunAs::Caller, &Secrets::NONE)?;
         command.stdin(Stdio::null());
         let mut child = spawn(&mut command, argv)?;
         Self::default().await_end(&mut child, argv, limit)
@@ -150,7 +158,7 @@ impl Runner {
         // A shell redirection would open the file as the current user. `tee` opens it as root.
         let name = path.display().to_string();
         let argv = ["tee", "--", name.as_str()];
-        let mut command = command(&argv, RunAs::Root)?;
+        let mut command = command(&argv, RunAs::Root, &Secrets::NONE)?;
         command.stdin(Stdio::piped());
         let mut child = spawn(&mut command, &argv)?;
         if let Some(mut stdin) = child.stdin.take() {
@@ -173,7 +181,7 @@ impl Runner {
         stderr: Stdio,
         user: RunAs,
     ) -> Result<(), LabError> {
-        let mut command = command(argv, user)?;
+        let mut command = command(argv, user, &self.secrets)?;
         // Without the lock: a server that outlives this process must not block `clean`.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         command.process_group(0);
@@ -312,7 +320,7 @@ pub(crate) fn exchange(
 }
 
 fn spawn_with_input(argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
-    let mut command = command(argv, RunAs::Caller)?;
+    let mut command = command(argv, RunAs::Caller, &Secrets::NONE)?;
     command.stdin(Stdio::piped());
     spawn(&mut command, argv)
 }
@@ -320,11 +328,13 @@ fn spawn_with_input(argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
 /// Formats an argument vector for people, with quotes around words that a shell would split.
 pub(crate) fn show<T: AsRef<str>>(argv: &[T]) -> String {
     let mut words: Vec<_> = argv.iter().map(|word| quote(word.as_ref())).collect();
-    // The folders of a recipe's programs would hide the command.
-    if let Some(at) = words.iter().position(|word| word.starts_with("PATH="))
-        && at.checked_sub(1).is_some_and(|before| words[before] == "env")
-    {
-        words.drain(at - 1..=at);
+    // The folders and variables of a recipe's programs would hide the command.
+    let lead = argv
+        .windows(2)
+        .position(|pair| pair[0].as_ref() == "env" && pair[1].as_ref().starts_with("PATH="));
+    if let Some(at) = lead {
+        let rest = argv[at + 1..].iter().position(|word| !word.as_ref().contains('='));
+        words.drain(at..rest.map_or(words.len(), |rest| at + 1 + rest));
     }
     words.join(" ")
 }
@@ -353,7 +363,7 @@ pub(crate) fn join_last(lines: &[&str], count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("; ")
 }
 
-fn command(argv: &[impl AsRef<str>], user: RunAs) -> Result<Command, LabError> {
+fn command(argv: &[impl AsRef<str>], user: RunAs, secrets: &Secrets) -> Result<Command, LabError> {
     let (name, arguments) = argv.split_first().expect("a command is never empty");
     let Some(path) = find(name.as_ref()) else { return Err(packages::missing(name.as_ref())) };
     let mut command = if user == RunAs::Root && !is_root() {
@@ -368,13 +378,35 @@ fn command(argv: &[impl AsRef<str>], user: RunAs) -> Result<Command, LabError> {
         Command::new(path)
     };
     for argument in arguments {
-        command.arg(argument.as_ref());
+        let argument = argument.as_ref();
+        if has_secret(argument) {
+            let (name, value) = reveal_assignment(argument, secrets)?;
+            command.env(name, value);
+        } else {
+            command.arg(argument);
+        }
     }
     // We look for words such as "busy" in messages, so they must not be translated.
     command.env("LC_ALL", "C").env("PATH", FOLDERS.join(":"));
     // Don't let blkid cache information about our temporary devices.
     command.env("BLKID_FILE", "/dev/null");
     Ok(command)
+}
+
+/// Returns the name and value of an environment variable whose value is secret. It is inherited
+/// instead of being an argument of env(1), which every user of the host could see.
+fn reveal_assignment<'a>(
+    argument: &'a str,
+    secrets: &Secrets,
+) -> Result<(&'a str, String), LabError> {
+    let refused = |what: &str| Err(LabError::Refused(format!("{what} in `{argument}`")));
+    let Some((name, value)) = argument.split_once('=').filter(|(name, _)| !has_secret(name)) else {
+        return refused("every user of the host could see the secret");
+    };
+    match secrets.reveal(value) {
+        Ok(value) => Ok((name, value.into_owned())),
+        Err(_) => refused("this host was not sent the secret"),
+    }
 }
 
 fn spawn(command: &mut Command, argv: &[impl AsRef<str>]) -> Result<Child, LabError> {

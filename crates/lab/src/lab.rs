@@ -3,11 +3,13 @@
 //! [`Lab`] writes each change to the undo log before making it. A change that fails halfway is
 //! undone immediately, so the stack contains only complete changes.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use model::system::Secrets;
 use model::{Action, EffectiveSettings, Fact, Invalidation};
 
 use crate::actions::{self, PreparedAction};
@@ -120,6 +122,14 @@ impl Lab {
         Self { keeps_files: true, ..self }
     }
 
+    /// Also knows the values of secrets, which files and commands of recipes contain as markers.
+    /// They are neither logged nor part of what [`Lab::apply`] returns.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.runner.secrets = secrets;
+        self
+    }
+
     /// Changes this host and reads back the settings in effect.
     ///
     /// If anything fails, the change is undone immediately.
@@ -127,7 +137,12 @@ impl Lab {
     /// # Errors
     /// If it would harm something that isn't ours, fails, or cannot be read back.
     pub fn apply(&mut self, action: &Action) -> Result<EffectiveSettings, LabError> {
-        let prepared = actions::prepare(action)?;
+        let done = self.apply_with_secrets(action);
+        done.map(|settings| self.redact(settings)).map_err(|error| self.redact_error(error))
+    }
+
+    fn apply_with_secrets(&mut self, action: &Action) -> Result<EffectiveSettings, LabError> {
+        let prepared = actions::prepare(action, &self.runner.secrets)?;
         let mut undo = prepared.undo(&self.allow_destroy)?;
         if let Some(directory) = prepared.served()
             && !self.keeps_files
@@ -154,6 +169,28 @@ impl Lab {
         match self.undo_last() {
             Ok(()) => Err(error),
             Err(undo) => Err(LabError::Several(vec![error, undo])),
+        }
+    }
+
+    /// Removes secrets from what programs printed.
+    fn redact(&self, mut settings: EffectiveSettings) -> EffectiveSettings {
+        let redact = |text: &mut String| *text = self.runner.secrets.redact(text).into_owned();
+        for fact in &mut settings.facts {
+            redact(&mut fact.value);
+            redact(&mut fact.source);
+        }
+        for difference in &mut settings.differences {
+            redact(&mut difference.requested);
+            redact(&mut difference.found);
+        }
+        settings
+    }
+
+    /// Removes secrets from an error, which may quote what programs printed.
+    fn redact_error(&self, error: LabError) -> LabError {
+        match self.runner.secrets.redact(&error.to_string()) {
+            Cow::Owned(text) => LabError::Refused(text),
+            Cow::Borrowed(_) => error,
         }
     }
 
@@ -223,6 +260,9 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use model::action::{CommandContext, Service};
+    use model::system::{FilledFile, FilledStep, SecretSource};
+
     use super::*;
 
     /// Returns the log of a host with a file system on a device and a mount, made during the given
@@ -247,6 +287,66 @@ mod tests {
         Action::LoopFile(model::action::LoopFile { file, bytes: 4096 })
     }
 
+    /// Secrets are in the file and the environment of programs, and nowhere else.
+    #[test]
+    fn keeps_secrets_out_of_everything() {
+        const VALUE: &str = "hunter22-and-more";
+        if !crate::commands::is_root() {
+            return;
+        }
+        let source = SecretSource { env: "KEY".to_owned(), ..SecretSource::default() };
+        let mut secrets = Secrets::default();
+        secrets.insert(&source, VALUE.to_owned());
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("dfsbench-secret-{}", std::process::id());
+        let dir = Path::new(crate::RUN).join(name);
+        let state = folder.path().join("state");
+        let mut lab = Lab::open(&state, "c", Vec::new()).unwrap().with_secrets(secrets);
+        let shell = |text: &str| ["sh", "-c", text].map(str::to_owned).to_vec();
+        let conf = dir.join("conf");
+        let environment = vec![("KEY".to_owned(), source.marker())];
+        let context = CommandContext { path: Vec::new(), environment };
+        let service = Service {
+            system: "plain".to_owned(),
+            dir: dir.clone(),
+            context: context.clone(),
+            files: vec![FilledFile {
+                path: conf.display().to_string(),
+                text: format!("key = {}", source.marker()),
+            }],
+            stop_within_s: 1,
+            version: shell("echo version $KEY; tr '\\0' ' ' </proc/$$/cmdline >&2"),
+            ..Service::default()
+        };
+        let found = lab.apply(&service.into()).unwrap();
+        let version = found.facts.iter().find(|fact| fact.name == "system version").unwrap();
+        assert_eq!(version.value, "version ***");
+        assert_eq!(fs::read_to_string(&conf).unwrap(), format!("key = {VALUE}"));
+        assert_eq!(fs::metadata(&conf).unwrap().permissions().mode() & 0o777, 0o600);
+        let run = |text: &str| {
+            Action::SystemSteps(model::action::SystemSteps {
+                system: "plain".to_owned(),
+                dir: dir.clone(),
+                context: context.clone(),
+                first: 0,
+                has_program: false,
+                steps: vec![FilledStep::Run { words: shell(text), within_s: 9, again: false }],
+            })
+        };
+        let args = "! grep -qz hunter2[2] /proc/$$/cmdline && grep -qz hunter2[2] /proc/$$/environ";
+        lab.apply(&run(args)).unwrap();
+        let error = lab.apply(&run("echo \"bad key $KEY\" >&2; exit 1")).unwrap_err().to_string();
+        assert!(error.contains("bad key ***") && !error.contains(VALUE), "{error}");
+        let error = lab.apply(&run(&source.marker())).unwrap_err().to_string();
+        assert!(error.contains("every user of the host could see the secret"), "{error}");
+        let log = fs::read_to_string(state.join("undo.jsonl")).unwrap();
+        assert!(log.contains("dfsbench-secret") && !log.contains(VALUE), "{log}");
+        // Nothing needs the secrets to be undone.
+        lab.runner.secrets = Secrets::NONE;
+        lab.undo_all().unwrap();
+        assert!(!dir.exists());
+    }
+
     #[test]
     fn refuses_loop_file_below_link() {
         let folder = tempfile::tempdir().unwrap();
@@ -267,7 +367,7 @@ mod tests {
         assert_eq!(fs::read_dir(at("real")).unwrap().count(), 0);
         // Without the symlink, it is allowed.
         let action = loop_file(at("real/x"));
-        let undo = actions::prepare(&action).unwrap().undo(&[]).unwrap();
+        let undo = actions::prepare(&action, &Secrets::NONE).unwrap().undo(&[]).unwrap();
         undo.iter().try_for_each(guard::check_before_change).unwrap();
     }
 

@@ -25,7 +25,7 @@ use crate::commands::{campaign, render};
 use crate::exit::{self, End, Failure};
 use crate::files::{foreign_folder, user_dirs};
 use crate::hosts::agents::{self, Agents};
-use crate::plans::{plan_source, surroundings};
+use crate::plans::{plan_source, secrets, surroundings};
 use crate::server::embedded;
 use crate::signals;
 use crate::stored::{joined, memory_guard};
@@ -65,6 +65,7 @@ pub(crate) fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let opening = HostPermissions {
         campaign: campaign.clone(),
         allow_destroy: args.allow_destroy.clone(),
+        secrets: secrets::read(runs)?,
         ..HostPermissions::default()
     };
     let context = DurabilityContext {

@@ -26,7 +26,7 @@ use crate::calendar::token;
 use crate::exit::{self, End, Failure};
 use crate::files::input_file;
 use crate::hosts::agents::{self, Agents};
-use crate::plans::{plan_source, surroundings};
+use crate::plans::{plan_source, secrets, surroundings};
 use crate::signals;
 use crate::terminal::output;
 use crate::terminal::progress::Visibility;
@@ -56,7 +56,8 @@ pub(crate) fn up(args: &UpArgs) -> Result<ExitCode, Failure> {
     let clock = SystemClock::new();
     let read_clocks = || agent::read(&clock);
     let campaign = controller::campaign_name(token());
-    let opening = HostPermissions { campaign, ..HostPermissions::default() };
+    let secrets = secrets::read(&plan.runs)?;
+    let opening = HostPermissions { campaign, secrets, ..HostPermissions::default() };
     let mut hosts = Hosts::new(&mut launch, &read_clocks, opening);
     // Restore the hosts even after an error or a panic.
     let held = panicked::catch(|| {

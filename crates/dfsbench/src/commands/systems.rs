@@ -99,6 +99,9 @@ fn describe(recipe: &Recipe) -> String {
     for (distribution, packages) in &recipe.packages {
         let _ = writeln!(text, "packages of {distribution}: {}", packages.join(" "));
     }
+    for (name, source) in &recipe.secrets {
+        let _ = writeln!(text, "secret {name}: {source}, read where dfsbench is started");
+    }
     for (name, setting) in &recipe.settings {
         let default = &setting.default;
         let legal = setting.legal();

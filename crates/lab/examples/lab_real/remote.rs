@@ -106,7 +106,7 @@ fn waits_for_program(reader: &mut Child) -> bool {
 fn fuse_mount(image: String) -> Action {
     Action::FuseMount(action::FuseMount {
         system: "image".to_owned(),
-        path: Vec::new(),
+        context: action::CommandContext::default(),
         run: vec!["fuse2fs".to_owned(), "-f".to_owned(), image, POINT.to_owned()],
         dir: DIR.into(),
         point: POINT.into(),

@@ -90,11 +90,11 @@ impl LabAction for FuseMount {
     }
 
     fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.path)
+        ProgramSearch::of_recipe(&self.context)
     }
 
     fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed()
+        ProgramSearch::assumed(&self.context)
     }
 
     fn steps(&self, search: &ProgramSearch) -> Vec<Step> {

@@ -12,14 +12,14 @@ use model::EffectiveSettings;
 use model::action::{AwaitQuiet, Service, SystemSteps};
 use model::lab::NFS_PORT;
 use model::options::check_path;
-use model::system::{FilledStep, may_leave};
+use model::system::{FilledStep, Secrets, may_leave};
 
 use super::accept::{accept, check_point};
 use super::{LabAction, Layer, folder_undo};
 use crate::actions::findings::Findings;
 use crate::actions::step::Step;
 use crate::commands::search::ProgramSearch;
-use crate::commands::{self, Runner, SOON, filled_lines, is_root, packages};
+use crate::commands::{self, SOON, filled_lines, is_root, packages};
 use crate::error::LabError;
 use crate::host::{additions, processes, servers};
 use crate::undo::Undo;
@@ -41,11 +41,11 @@ impl LabAction for Service {
     }
 
     fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.path)
+        ProgramSearch::of_recipe(&self.context)
     }
 
     fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed()
+        ProgramSearch::assumed(&self.context)
     }
 
     fn steps(&self, _search: &ProgramSearch) -> Vec<Step> {
@@ -55,6 +55,10 @@ impl LabAction for Service {
             steps.push(Step::File { path: file.path.clone().into(), text: file.text.clone() });
         }
         steps
+    }
+
+    fn give_secrets(search: &mut ProgramSearch, secrets: &Secrets) {
+        search.secrets = secrets.clone();
     }
 
     /// Stops all processes and removes their files, including those on our storage unless they are
@@ -94,7 +98,7 @@ impl LabAction for Service {
         findings.fact("system durability", &self.durability, "the recipe");
         if !self.version.is_empty() {
             let command = commands::show(&self.version);
-            let output = Runner::default().output(&search.command(&self.version), SOON)?;
+            let output = search.output(&self.version, SOON)?;
             let text = [output.stdout, output.stderr].join("\n");
             let first = filled_lines(&text).first().copied().unwrap_or("unknown").to_owned();
             findings.fact("system version", first, command);
@@ -115,11 +119,11 @@ impl LabAction for SystemSteps {
     }
 
     fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.path)
+        ProgramSearch::of_recipe(&self.context)
     }
 
     fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed()
+        ProgramSearch::assumed(&self.context)
     }
 
     fn steps(&self, search: &ProgramSearch) -> Vec<Step> {
@@ -198,11 +202,11 @@ impl LabAction for AwaitQuiet {
     }
 
     fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.path)
+        ProgramSearch::of_recipe(&self.context)
     }
 
     fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed()
+        ProgramSearch::assumed(&self.context)
     }
 
     fn steps(&self, search: &ProgramSearch) -> Vec<Step> {
@@ -294,6 +298,8 @@ fn removal_of_storage(service: &Service) -> Vec<Undo> {
 
 #[cfg(test)]
 mod tests {
+    use model::action::CommandContext;
+
     use super::*;
 
     #[test]
@@ -303,7 +309,7 @@ mod tests {
             settings: String::new(),
             dir: "/run/dfsbench/systems/plain".into(),
             storage: Some("/run/dfsbench/storage".into()),
-            path: Vec::new(),
+            context: CommandContext::default(),
             programs: Vec::new(),
             packages: Vec::new(),
             ports: Vec::new(),

@@ -226,6 +226,11 @@ impl Step {
             }
             Self::Folder(path) => make_folder(runner, path),
             Self::File { path, text } => {
+                let Ok(text) = runner.secrets.reveal(text) else {
+                    let what = "the host was not sent a secret of";
+                    return Err(LabError::Refused(format!("{what} {}", path.display())));
+                };
+                // Readable only by its owner, whether it contains secrets or not.
                 let written = trust::create_file(path)?.write_all(text.as_bytes());
                 written.map_err(|error| LabError::file("write", path, error))
             }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use model::EffectiveSettings;
 use model::action::SystemCounters;
-use model::system::COUNTER_NAMES;
+use model::system::{COUNTER_NAMES, Secrets};
 
 use super::LabAction;
 use crate::actions::findings::Findings;
 use crate::actions::step::Step;
 use crate::commands::search::ProgramSearch;
-use crate::commands::{self, Runner, SOON};
+use crate::commands::{self, SOON};
 use crate::error::LabError;
 use crate::undo::Undo;
 
@@ -22,11 +22,15 @@ impl LabAction for SystemCounters {
     }
 
     fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.path)
+        ProgramSearch::of_recipe(&self.context)
     }
 
     fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed()
+        ProgramSearch::assumed(&self.context)
+    }
+
+    fn give_secrets(search: &mut ProgramSearch, secrets: &Secrets) {
+        search.secrets = secrets.clone();
     }
 
     fn steps(&self, _search: &ProgramSearch) -> Vec<Step> {
@@ -39,7 +43,7 @@ impl LabAction for SystemCounters {
 
     fn check(&self, search: &ProgramSearch) -> Result<EffectiveSettings, LabError> {
         let command = commands::show(&self.run);
-        let output = Runner::default().output(&search.command(&self.run), SOON)?;
+        let output = search.output(&self.run, SOON)?;
         let refused =
             |why: String| LabError::Refused(format!("counters of {}: {why}", self.system));
         if !output.status.success() {
@@ -81,11 +85,14 @@ mod recipes;
 
 #[cfg(test)]
 mod tests {
+    use model::action::CommandContext;
+
     use super::*;
 
     fn run(script: &str) -> Result<EffectiveSettings, LabError> {
         let run = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let counters = SystemCounters { system: "plain".to_owned(), path: Vec::new(), run };
+        let context = CommandContext::default();
+        let counters = SystemCounters { system: "plain".to_owned(), context, run };
         counters.check(&counters.assume())
     }
 

@@ -5,8 +5,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::{FOLDERS, find};
+use model::action::CommandContext;
+use model::system::Secrets;
+
+use super::{FOLDERS, Output, Runner, find};
 use crate::error::LabError;
 
 /// Command name in recipes that stands for this program, wherever it is installed.
@@ -19,6 +23,10 @@ pub(crate) struct ProgramSearch {
     ours: PathBuf,
     /// Folders before the usual ones.
     folders: Vec<PathBuf>,
+    /// Environment variables of the programs.
+    environment: Vec<(String, String)>,
+    /// Values of secrets, for commands that are run by [`ProgramSearch::output`].
+    pub(crate) secrets: Secrets,
 }
 
 impl ProgramSearch {
@@ -26,11 +34,11 @@ impl ProgramSearch {
     ///
     /// # Errors
     /// If the path of this program is not known.
-    pub(crate) fn of_recipe(path: &[String]) -> Result<Self, LabError> {
+    pub(crate) fn of_recipe(context: &CommandContext) -> Result<Self, LabError> {
         let ours = find_ours()?;
         let mut folders = Vec::new();
         let home = variable_at_start("HOME").unwrap_or_default();
-        for folder in path {
+        for folder in &context.path {
             folders.push(match folder.strip_prefix("~/") {
                 Some(rest) => Path::new(&home).join(rest),
                 None => folder.into(),
@@ -39,12 +47,14 @@ impl ProgramSearch {
         let session = variable_at_start("PATH").unwrap_or_default();
         folders.extend(session.split(':').filter(|part| part.starts_with('/')).map(PathBuf::from));
         folders.retain(|folder| !FOLDERS.iter().any(|usual| Path::new(usual) == folder));
-        Ok(Self { ours, folders })
+        let environment = context.environment.clone();
+        Ok(Self { ours, folders, environment, secrets: Secrets::default() })
     }
 
     /// Returns the search assumed by a dry run.
-    pub(crate) fn assumed() -> Self {
-        Self { ours: OURS.into(), folders: Vec::new() }
+    pub(crate) fn assumed(context: &CommandContext) -> Self {
+        let environment = context.environment.clone();
+        Self { ours: OURS.into(), folders: Vec::new(), environment, secrets: Secrets::default() }
     }
 
     /// Finds a program by name.
@@ -63,11 +73,21 @@ impl ProgramSearch {
         if let Some(first) = argv.first_mut() {
             *first = self.name_ours(first);
         }
-        if self.folders.is_empty() || argv.is_empty() {
+        if argv.is_empty() || (self.folders.is_empty() && self.environment.is_empty()) {
             return argv;
         }
-        argv.splice(..0, ["env".to_owned(), format!("PATH={}", self.folder_list())]);
+        let mut lead = vec!["env".to_owned(), format!("PATH={}", self.folder_list())];
+        lead.extend(self.environment.iter().map(|(name, value)| format!("{name}={value}")));
+        argv.splice(..0, lead);
         argv
+    }
+
+    /// Runs words of a recipe to their end and returns the output, regardless of the exit code.
+    ///
+    /// # Errors
+    /// Same as [`Runner::output`].
+    pub(crate) fn output(&self, words: &[String], limit: Duration) -> Result<Output, LabError> {
+        Runner::with_secrets(self.secrets.clone()).output(&self.command(words), limit)
     }
 
     /// Returns all folders, separated by colons.
@@ -108,23 +128,25 @@ mod tests {
     fn finds_programs_of_recipe() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("dfsbench-test-program");
-        fs::write(&program, "#!/bin/sh\necho found\n").unwrap();
+        fs::write(&program, "#!/bin/sh\necho found $MODE\n").unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let path = [folder.path().display().to_string()];
-        let search = ProgramSearch::of_recipe(&path).unwrap();
+        let path = vec![folder.path().display().to_string()];
+        let environment = vec![("MODE".to_owned(), "a b".to_owned())];
+        let context = CommandContext { path, environment };
+        let search = ProgramSearch::of_recipe(&context).unwrap();
         assert_eq!(search.find("dfsbench-test-program"), Some(program));
         assert!(search.find("sh").is_some() && search.find("dfsbench").is_some());
-        let elsewhere = ProgramSearch::of_recipe(&[]).unwrap();
+        let elsewhere = ProgramSearch::of_recipe(&CommandContext::default()).unwrap();
         assert_eq!(elsewhere.find("dfsbench-test-program"), None);
         // A shell of the recipe finds it as well.
         for command in [words("dfsbench-test-program"), words("sh -c dfsbench-test-program")] {
             let argv = search.command(&command);
-            assert_eq!(Runner::default().run(&argv, SOON).unwrap(), "found\n");
+            assert_eq!(Runner::default().run(&argv, SOON).unwrap(), "found a b\n");
             assert_eq!(show(&argv), show(&command));
         }
         assert_eq!(
-            ProgramSearch::assumed().command(&words("dfsbench serve")),
+            ProgramSearch::assumed(&CommandContext::default()).command(&words("dfsbench serve")),
             words("dfsbench serve")
         );
     }

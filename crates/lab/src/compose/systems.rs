@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use model::action::CommandContext;
 use model::lab::{EXPORTED_POINT, MOUNT_POINT};
 use model::system::{
-    AccessWay, CLIENT_ROLE, FilledRecipe, FilledStep, PlacedStep, Places, Quiet, Recipe, Restart,
+    AccessWay, CLIENT_ROLE, FilledRecipe, FilledStep, Places, Quiet, Recipe, Restart,
 };
 use model::{Action, DataPath, Host, LabSpec, LabStep, SiteMount, System, action};
 
@@ -69,7 +70,7 @@ pub(super) fn serve_system(
             settings: Recipe::show_settings(&spec.system_settings),
             dir: recipe.dir().into(),
             storage: has.has_storage.then(|| spec.storage.place().to_owned()),
-            path: recipe.path.clone(),
+            context: context(recipe, &has.environment),
             programs: has.programs.clone(),
             packages: packages_of(&recipe.packages),
             ports: has.ports.clone(),
@@ -83,21 +84,21 @@ pub(super) fn serve_system(
         };
         steps.push(step(host, Action::Service(service)));
     }
-    add_steps(spec, recipe, &filled.steps, steps);
+    add_steps(spec, recipe, &filled, steps);
     Ok(())
 }
 
 /// Adds the steps of a recipe. Each step waits for the previous ones, even on other hosts.
-fn add_steps(spec: &LabSpec, recipe: &Recipe, placed: &[PlacedStep], steps: &mut Vec<LabStep>) {
+fn add_steps(spec: &LabSpec, recipe: &Recipe, filled: &FilledRecipe, steps: &mut Vec<LabStep>) {
     let hosts = spec.system_hosts();
     let mut first = 0;
     let mut with_program = BTreeSet::new();
-    for together in placed.chunk_by(|one, next| one.host == next.host) {
+    for together in filled.steps.chunk_by(|one, next| one.host == next.host) {
         let host = together[0].host;
         let action = action::SystemSteps {
             system: recipe.name.clone(),
             dir: recipe.dir().into(),
-            path: recipe.path.clone(),
+            context: context(recipe, &filled.hosts[host].environment),
             first,
             has_program: with_program.contains(&host),
             steps: together.iter().map(|placed| placed.step.clone()).collect(),
@@ -136,13 +137,12 @@ pub fn kill_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
 /// error is a sentence.
 pub fn restart_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     let system = of_processes(spec)?;
-    let filled = fill_in(spec, system).map_err(|error| error.to_string())?;
+    let mut filled = fill_in(spec, system).map_err(|error| error.to_string())?;
     let servers = spec.servers().len();
     // Steps that only run on clients don't need to be repeated.
-    let mut of_servers = filled.steps;
-    of_servers.retain(|placed| placed.host < servers);
+    filled.steps.retain(|placed| placed.host < servers);
     let mut made = Vec::new();
-    add_steps(spec, &system.recipe, &of_servers, &mut made);
+    add_steps(spec, &system.recipe, &filled, &mut made);
     let mut steps = Vec::new();
     for mut step in made {
         if let Action::SystemSteps(of_system) = &mut step.action {
@@ -176,9 +176,10 @@ pub fn counters_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> 
     let mut steps = Vec::new();
     let Some(system) = &spec.system else { return Ok(steps) };
     let hosts = spec.system_hosts();
-    for (host, run) in fill_in(spec, system)?.counters {
-        let path = system.recipe.path.clone();
-        let action = action::SystemCounters { system: system.recipe.name.clone(), path, run };
+    let filled = fill_in(spec, system)?;
+    for (host, run) in filled.counters {
+        let context = context(&system.recipe, &filled.hosts[host].environment);
+        let action = action::SystemCounters { system: system.recipe.name.clone(), context, run };
         steps.push(step(hosts[host], Action::SystemCounters(action)));
     }
     Ok(steps)
@@ -207,6 +208,11 @@ pub fn exits_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     Ok(steps.collect())
 }
 
+/// Returns how a recipe's commands are run on a host with these environment variables.
+fn context(recipe: &Recipe, environment: &[(String, String)]) -> CommandContext {
+    CommandContext { path: recipe.path.clone(), environment: environment.to_vec() }
+}
+
 fn paths(texts: &[String]) -> Vec<PathBuf> {
     texts.iter().map(PathBuf::from).collect()
 }
@@ -229,7 +235,7 @@ pub(super) fn connect_system(
     let filled = fill_in(spec, system)?;
     // The first of the clients' steps, so that we wait again before each new mount.
     if let Some(quiet) = &filled.quiet {
-        steps.push(step(&spec.server, Action::AwaitQuiet(quiet_action(recipe, quiet))));
+        steps.push(step(&spec.server, Action::AwaitQuiet(quiet_action(recipe, &filled, quiet))));
     }
     if spec.is_re_exported() {
         let mount = mount_by(recipe, system.usual_way(), &filled, EXPORTED_POINT);
@@ -257,7 +263,7 @@ fn mount_by(recipe: &Recipe, way: AccessWay, filled: &FilledRecipe, point: &str)
     match (way, &filled.fuse, &filled.mount) {
         (AccessWay::Fuse, Some(fuse), _) => Some(Action::FuseMount(action::FuseMount {
             system: recipe.name.clone(),
-            path: recipe.path.clone(),
+            context: context(recipe, &filled.client_environment),
             run: fuse.run.clone(),
             dir: recipe.client_dir().into(),
             point,
@@ -275,10 +281,10 @@ fn mount_by(recipe: &Recipe, way: AccessWay, filled: &FilledRecipe, point: &str)
     }
 }
 
-fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {
+fn quiet_action(recipe: &Recipe, filled: &FilledRecipe, quiet: &Quiet) -> action::AwaitQuiet {
     let Quiet { run, busy, within_s } = quiet.clone();
-    let path = recipe.path.clone();
-    action::AwaitQuiet { system: recipe.name.clone(), path, run, busy, within_s }
+    let context = context(recipe, &filled.hosts[0].environment);
+    action::AwaitQuiet { system: recipe.name.clone(), context, run, busy, within_s }
 }
 
 /// Mounts the site's existing file system on the clients.

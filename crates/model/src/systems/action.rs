@@ -391,6 +391,15 @@ pub struct ClockStep {
     pub not_boot: String,
 }
 
+/// How the commands of a recipe are run on a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CommandContext {
+    /// Folders of programs, as in the recipe.
+    pub path: Vec<String>,
+    /// Environment variables; secrets in them are markers.
+    pub environment: Vec<(String, String)>,
+}
+
 /// Prepares a host for a system according to its recipe. Undoing it stops everything that was
 /// started there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -403,8 +412,8 @@ pub struct Service {
     pub dir: PathBuf,
     /// Directory on the server that contains its files; `None` if it keeps them elsewhere.
     pub storage: Option<PathBuf>,
-    /// Folders of its programs, as in the recipe.
-    pub path: Vec<String>,
+    /// How its commands are run.
+    pub context: CommandContext,
     /// Programs that must be installed on the host.
     pub programs: Vec<String>,
     /// Packages that provide them: the ID of a distribution, and package names separated by blanks.
@@ -435,8 +444,8 @@ pub struct SystemSteps {
     pub system: String,
     /// Directory for its own files, which identifies its processes.
     pub dir: PathBuf,
-    /// Folders of its programs, as in the recipe.
-    pub path: Vec<String>,
+    /// How its commands are run.
+    pub context: CommandContext,
     /// Index of the first of these steps among all steps of the system.
     pub first: usize,
     /// A program was started on this host earlier; stop waiting if it exits.
@@ -471,8 +480,8 @@ pub struct SystemCrash {
 pub struct SystemCounters {
     /// Name of the recipe.
     pub system: String,
-    /// Folders of its programs, as in the recipe.
-    pub path: Vec<String>,
+    /// How its commands are run.
+    pub context: CommandContext,
     /// Command that prints the counters.
     pub run: Vec<String>,
 }
@@ -493,8 +502,8 @@ pub struct SystemExits {
 pub struct AwaitQuiet {
     /// Name of the recipe.
     pub system: String,
-    /// Folders of its programs, as in the recipe.
-    pub path: Vec<String>,
+    /// How its commands are run.
+    pub context: CommandContext,
     /// Command that exits with 0 when the system is idle.
     pub run: Vec<String>,
     /// Text that the command prints while the system is busy; empty if the exit code shows it.
@@ -521,8 +530,8 @@ pub struct RemoteMount {
 pub struct FuseMount {
     /// Name of the recipe.
     pub system: String,
-    /// Folders of its programs, as in the recipe.
-    pub path: Vec<String>,
+    /// How its commands are run.
+    pub context: CommandContext,
     pub run: Vec<String>,
     /// Directory for its own files, which also identifies its processes.
     pub dir: PathBuf,

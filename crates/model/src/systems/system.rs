@@ -15,6 +15,7 @@ use crate::text::words::words;
 mod access;
 mod fill;
 mod roles;
+mod secrets;
 mod settings;
 mod template;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod validate;
 pub use access::{AccessWay, AccessWays, FuseAccess, MountAccess, NfsAccess};
 pub use fill::{FilledFile, FilledHost, FilledRecipe, FilledStep, PlacedStep};
 pub use roles::{CLIENT_ROLE, Places, Role};
+pub use secrets::{SECRET_MAX, SECRET_MIN, SecretSource, Secrets, has_secret};
 pub use settings::{RecipeSetting, SettingKind, Variable};
 pub use validate::{check_recipe_name, may_leave};
 
@@ -77,6 +79,12 @@ pub struct Recipe {
     /// Text that depends on settings or is used repeatedly.
     #[serde(default)]
     pub variables: BTreeMap<String, Variable>,
+    /// Values that are never shown or stored, by name; used in files and the environment.
+    #[serde(default)]
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// Environment variables of its commands.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// How its servers restart on existing files.
     #[serde(default)]
     pub restart: Restart,

@@ -22,7 +22,7 @@ use crate::syntax::limits;
 use crate::syntax::text::join_with_or;
 
 /// Keys of a `[[target]]` that is set up on hosts.
-pub(crate) const LAB_KEYS: [&str; 11] = [
+pub(crate) const LAB_KEYS: [&str; 12] = [
     "client",
     "clients",
     "devices",
@@ -32,6 +32,7 @@ pub(crate) const LAB_KEYS: [&str; 11] = [
     "system",
     "access",
     "roles",
+    "secrets",
     "settings",
     "mount",
 ];

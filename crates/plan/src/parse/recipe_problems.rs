@@ -178,8 +178,16 @@ impl Reader<'_> {
             }
             fault
         } else {
+            let mut hint = "docs/systems.md describes every key";
             let message = if name.is_empty() { message } else { format!("{name}: {message}") };
-            Fault::new(message).hint("docs/systems.md describes every key")
+            // The message must not contain a value that is written here.
+            let message = if is_within(&name, "secrets") {
+                hint = "either { env = \"S3_KEY\" } or { file = \"~/.s3key\" }";
+                format!("{name}: is not the source of a secret")
+            } else {
+                message
+            };
+            Fault::new(message).hint(hint)
         };
         self.problems.push(fault.at(place));
         while let Some(Part::Index(_)) = path.last() {
@@ -375,6 +383,15 @@ run = ["mounter"]
     #[test]
     fn reports_all_problems_with_positions() {
         insta::assert_snapshot!(problems(WRONG));
+    }
+
+    #[test]
+    fn hides_secrets_written_into_recipe() {
+        let (_, unfs3) = RECIPES.into_iter().find(|(name, _)| *name == "unfs3").unwrap();
+        for wrong in ["key = \"hunter22\"", "key = { env = [\"hunter22\"] }"] {
+            let found = problems(&format!("{unfs3}\n[secrets]\n{wrong}\n"));
+            assert!(found.contains("secrets.key") && !found.contains("hunter22"), "{found}");
+        }
     }
 
     #[test]

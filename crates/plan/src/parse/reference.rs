@@ -220,6 +220,9 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          server's host mounts it, and its kernel exports that over NFS."),
     key(Target, "roles", ["table", ""], "roles of the recipe, each with names of [[host]]s", "all on `server`",
         "With `system`: the hosts of its servers, such as `data = [\"node1\", \"node2\"]`."),
+    key(Target, "secrets", ["table", ""], "secrets of the recipe, each with `env` or `file`", "the recipe's",
+        "With `system`: where its secrets come from, such as `key = { env = \"S3_KEY\" }`. Values are \
+         neither shown nor stored."),
     key(Target, "settings", ["table", ""], "those of the recipe", "the recipe's",
         "With `system`: its settings; lists create a run for each combination, as levels of \
          system_settings."),

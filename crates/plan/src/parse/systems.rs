@@ -7,7 +7,7 @@
 use model::SiteMount;
 use model::options::{check_remote_options, check_remote_source, check_remote_type};
 use model::setting::{Setting, Value};
-use model::system::AccessWay;
+use model::system::{AccessWay, SecretSource};
 
 use crate::parse::document::{Field, Table};
 use crate::parse::placement;
@@ -29,7 +29,7 @@ pub(crate) fn read_system(
     hosts: &[PlannedHost],
 ) -> Result<Option<SystemArg>, PlanError> {
     let Some(field) = table.field("system") else {
-        for key in ["access", "roles"] {
+        for key in ["access", "roles", "secrets"] {
             if let Some(field) = table.field(key) {
                 let fault = Fault::new("is only for a target with `system`");
                 return Err(field.error(fault.hint("name the system, such as \"glusterfs\"")));
@@ -48,6 +48,7 @@ pub(crate) fn read_system(
         recipe,
         access: table.read("access", read_access)?,
         roles: read_roles(table, hosts)?,
+        secrets: read_secrets(table)?,
     }))
 }
 
@@ -67,6 +68,30 @@ fn read_roles(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Vec<RoleArg>, 
         roles.push(RoleArg { name: entry.located(entry.key().to_owned()), hosts: of_role });
     }
     Ok(roles)
+}
+
+/// Parses where secrets come from: `secrets = { access_key = { env = "S3_KEY" } }`.
+fn read_secrets(table: &Table<'_>) -> Result<Vec<(Located<String>, SecretSource)>, PlanError> {
+    const HINT: &str = "for example `secrets = { access_key = { env = \"S3_KEY\" } }`";
+    let mut secrets = Vec::new();
+    let Some(field) = table.field("secrets") else { return Ok(secrets) };
+    for entry in field.entries(HINT)? {
+        let mut source = SecretSource::default();
+        // The message must not contain a value that is written here.
+        if !entry.is_table() {
+            return Err(entry.error(Fault::new("must be a table with `env` or `file`").hint(HINT)));
+        }
+        for part in entry.entries(HINT)? {
+            let text = || part.text("\"S3_KEY\"").map(|text| text.value.to_owned());
+            match part.key() {
+                "env" => source.env = text()?,
+                "file" => source.file = text()?,
+                other => return Err(part.error(unknown_word("key", other, &["env", "file"]))),
+            }
+        }
+        secrets.push((entry.located(entry.key().to_owned()), source));
+    }
+    Ok(secrets)
 }
 
 /// Parses the settings of a system. Each combination of their values is one level of the setting

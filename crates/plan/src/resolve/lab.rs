@@ -3,8 +3,11 @@
 //! `spec` starts from the target, and `derive_fields` keeps a run's target and its lab spec
 //! consistent while settings are put into it. Nothing here accesses a host.
 
+use std::collections::BTreeMap;
+
 use model::lab::TUNNEL_SERVER;
 use model::setting::{Family, Setting, Value};
+use model::system::SecretSource;
 use model::{
     BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Proto, RunSpec, Storage,
     System, Target, TunnelForwards,
@@ -23,16 +26,24 @@ impl LabArg {
         spec.path = if self.client.is_some() { DataPath::Network } else { DataPath::Loopback };
         spec.own_client = matches!(backend, BackendKind::Nfs | BackendKind::Tcp);
         spec.invalidation = Invalidation::Caches;
-        if let Some(SystemArg { source, recipe: Some(recipe), access, roles }) = &self.system {
+        if let Some(SystemArg { source, recipe: Some(recipe), access, roles, secrets }) =
+            &self.system
+        {
             spec.invalidation = spec.invalidation.max(recipe.caches.cold);
             // Otherwise files removed by earlier trials would still take up space.
             if recipe.keeps_removed {
                 spec.fresh = Fresh::Trial;
             }
             let roles = roles.iter().map(|role| (role.name.value.clone(), role.hosts.clone()));
+            let secrets = secrets.iter();
+            let secrets: BTreeMap<String, SecretSource> =
+                secrets.map(|(name, source)| (name.value.clone(), source.clone())).collect();
+            let mut recipe = recipe.clone();
+            recipe.secrets.extend(secrets.clone());
             spec.system = Some(Box::new(System {
                 source: source.value.clone(),
-                recipe: recipe.clone(),
+                recipe,
+                secrets,
                 access: access.as_ref().map(|access| access.value),
                 roles: roles.collect(),
             }));

@@ -312,6 +312,14 @@ fn write_lab(out: &mut String, lab: &LabSpec, clients: Option<&str>) {
             }
             write_key(out, "roles", &format!("{{ {} }}", roles.join(", ")));
         }
+        if !system.secrets.is_empty() {
+            let secrets = system.secrets.iter().map(|(name, source)| match source.env.as_str() {
+                "" => format!("{name} = {{ file = {} }}", quoted(&source.file)),
+                env => format!("{name} = {{ env = {} }}", quoted(env)),
+            });
+            let secrets = secrets.collect::<Vec<_>>().join(", ");
+            write_key(out, "secrets", &format!("{{ {secrets} }}"));
+        }
     }
     if let Some(SiteMount { kind, source, options }) = &lab.site_mount {
         let kind = quoted(kind);

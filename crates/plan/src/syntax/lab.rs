@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use model::system::{AccessWay, Recipe};
+use model::system::{AccessWay, Recipe, SecretSource};
 use model::{Host, SiteMount};
 
 use crate::syntax::error::Located;
@@ -47,6 +47,8 @@ pub struct SystemArg {
     pub access: Option<Located<AccessWay>>,
     /// Roles with hosts of their own.
     pub roles: Vec<RoleArg>,
+    /// Secrets with other sources than the recipe's.
+    pub secrets: Vec<(Located<String>, SecretSource)>,
 }
 
 /// A role of a system and its hosts.

@@ -561,6 +561,36 @@ fn rejects_what_system_lacks() {
 }
 
 #[test]
+fn takes_secrets_from_other_source() {
+    let own = plan::built_in_recipe("unfs3").unwrap();
+    let recipe = format!("{own}\n[secrets]\nkey = {{ env = \"S3_KEY\" }}\n");
+    let resolve = |secrets: &str| {
+        let target = format!("system = \"a/b.toml\"\nnfsvers = 3\n{secrets}");
+        let mut raw = RawPlan::parse(&text(&target, ""), "p.toml")?;
+        raw.read_systems(|_| Ok(recipe.clone())).unwrap();
+        Plan::resolve(&raw, &around())
+    };
+    let source = |secrets: &str| {
+        let plan = resolve(secrets).unwrap();
+        let written = plan.to_toml();
+        assert_eq!(written.contains("secrets = "), !secrets.is_empty(), "{written}");
+        assert!(written.contains(secrets), "{written}");
+        lab(&plan.runs[0]).system.as_ref().unwrap().recipe.secrets["key"].to_string()
+    };
+    assert_eq!(source(""), "environment variable S3_KEY");
+    assert_eq!(source("secrets = { key = { file = \"~/.key\" } }"), "file ~/.key");
+    let refused = [
+        "secrets = { kye = { env = \"A\" } }",
+        "secrets = { key = { env = \"A\", file = \"/b\" } }",
+        "secrets = { key = { file = \"b\" } }",
+        "secrets = { key = { var = \"A\" } }",
+        "secrets = { key = \"hunter22\" }",
+    ]
+    .map(|secrets| resolve(secrets).unwrap_err().to_string());
+    insta::assert_snapshot!(refused.join("\n"));
+}
+
+#[test]
 fn mounts_existing_site_setup() {
     let mount = "mount = { type = \"ceph\", source = \"10.0.0.9:/\", options = [\"noatime\"] }";
     let plan = on_hosts(mount, "");

@@ -19,6 +19,7 @@ use crate::calendar::{now_unix_ms, token};
 use crate::exit::{self, Failure};
 use crate::files::{foreign_folder, user_dirs};
 use crate::hosts::agents::{self, Agents};
+use crate::plans::secrets;
 use crate::server::embedded::Embedded;
 use crate::terminal::output;
 
@@ -36,6 +37,7 @@ impl Session<'_> {
         work: impl FnOnce(&mut CampaignRunner<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let making = self.making;
+        let secrets = secrets::read(&plan.runs)?;
         let local_server = server.map(Embedded::as_local_server);
         let inject_fault = local_server.as_ref().and_then(|server| server.inject_fault.clone());
         let (mut transport, agent_end) = in_process::pair();
@@ -62,6 +64,7 @@ impl Session<'_> {
                 allow_destroy: making.allow_destroy.clone(),
                 keep: making.keep,
                 after_power_loss: false,
+                secrets,
             };
             let mut runner = CampaignRunner {
                 plan,

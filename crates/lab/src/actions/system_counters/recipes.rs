@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use model::action::SystemCounters;
+use model::action::{CommandContext, SystemCounters};
 use model::system::{FilledRecipe, Places, Recipe};
 use plan::{RECIPES, built_in_recipe, parse_recipe};
 
@@ -120,7 +120,8 @@ fn read(recipe: &Recipe, dir: &Path) -> Result<BTreeMap<String, String>, String>
     let bin = dir.join("bin").display().to_string();
     let beside = ["sh", "-c", "PATH=$0:$PATH exec \"$@\"", bin.as_str()].map(str::to_owned);
     let run = beside.into_iter().chain(command.iter().cloned()).collect();
-    let counters = SystemCounters { system: recipe.name.clone(), path: Vec::new(), run };
+    let context = CommandContext::default();
+    let counters = SystemCounters { system: recipe.name.clone(), context, run };
     let read = counters.check(&counters.assume()).map_err(|error| error.to_string())?;
     Ok(read.facts.into_iter().map(|fact| (fact.name, fact.value)).collect())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Host, LabSpec};
-use crate::systems::system::{AccessWay, CLIENT_ROLE, NfsAccess, Recipe};
+use crate::systems::system::{AccessWay, CLIENT_ROLE, NfsAccess, Recipe, SecretSource};
 
 /// A system named in a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct System {
     /// Hosts for its roles. Roles without hosts run on the server.
     #[serde(default)]
     pub roles: BTreeMap<String, Vec<Host>>,
+    /// Sources of secrets that differ from the recipe's; the recipe here has them already.
+    #[serde(default)]
+    pub secrets: BTreeMap<String, SecretSource>,
 }
 
 /// A file system that others have set up and clients mount.

@@ -28,6 +28,8 @@ pub struct FilledRecipe {
     pub mount: Option<MountAccess>,
     /// The program that mounts the system.
     pub fuse: Option<FuseAccess>,
+    /// Environment variables of commands on clients.
+    pub client_environment: Vec<(String, String)>,
 }
 
 /// What to prepare on a host before anything is started.
@@ -43,6 +45,8 @@ pub struct FilledHost {
     pub folders: Vec<String>,
     /// Files to write.
     pub files: Vec<FilledFile>,
+    /// Environment variables of commands.
+    pub environment: Vec<(String, String)>,
 }
 
 /// A step and its host.
@@ -175,6 +179,7 @@ impl Recipe {
                 options: part(client.words("access.mount.options", &mount.options), errors),
             });
         }
+        filled.client_environment = self.fill_in_environment(&client, errors);
         if let Some(fuse) = &self.access.fuse {
             filled.fuse = Some(FuseAccess {
                 run: part(client.words("access.fuse.run", &fuse.run), errors),
@@ -217,6 +222,7 @@ impl Recipe {
         }
         host.ports.sort_unstable();
         host.ports.dedup();
+        host.environment = self.fill_in_environment(&Template { values: &values }, errors);
         let state = values["state"].clone();
         for folder in &self.folders {
             // A directory with `{n}` is repeated for each copy.
@@ -237,7 +243,8 @@ impl Recipe {
                 let values = places.values_on(number, &copy.values);
                 let template = Template { values: &values };
                 let path = template.text(&key("path"), &file.path);
-                let text = part(template.text(&key("text"), &file.text), errors);
+                let text = template.text_with_secrets(&key("text"), &file.text);
+                let text = part(text, errors);
                 match path {
                     Ok(path) => host.files.push(FilledFile { path, text }),
                     Err(error) => errors.push(error),
@@ -245,6 +252,19 @@ impl Recipe {
             }
         }
         host
+    }
+
+    fn fill_in_environment(
+        &self,
+        template: &Template<'_>,
+        errors: &mut Vec<RecipeError>,
+    ) -> Vec<(String, String)> {
+        let mut environment = Vec::new();
+        for (name, text) in &self.environment {
+            let value = template.text_with_secrets(&format!("environment.{name}"), text);
+            environment.push((name.clone(), part(value, errors)));
+        }
+        environment
     }
 
     /// Returns a directory, or one for each copy of the largest `count` if it contains `{n}`.
@@ -274,6 +294,9 @@ impl Recipe {
     /// Computes all variables except `{n}` and `{point}`.
     fn values(&self, given: &[(String, String)], places: &Places) -> Result<Values, RecipeError> {
         let mut values = self.setting_values(given)?;
+        for (name, source) in &self.secrets {
+            values.insert(name.clone(), source.marker());
+        }
         let server = &places.hosts[SERVER];
         let roles = self.roles_on(SERVER, places);
         let has_storage = self.storage || roles.iter().any(|role| role.storage);

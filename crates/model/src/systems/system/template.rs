@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::RecipeError;
+use super::{RecipeError, has_secret};
 
 /// Values of a recipe's variables in one context.
 pub(super) type Values = BTreeMap<String, String>;
@@ -18,6 +18,12 @@ pub(super) struct Template<'a> {
 impl Template<'_> {
     /// Fills in one text. `key` names it in errors.
     pub(super) fn text(&self, key: &str, text: &str) -> Result<String, RecipeError> {
+        let filled = self.text_with_secrets(key, text)?;
+        self.check_public(key, text, [&filled]).map(|()| filled)
+    }
+
+    /// Fills in one text that is shown to nobody.
+    pub(super) fn text_with_secrets(&self, key: &str, text: &str) -> Result<String, RecipeError> {
         let mut unknown = Vec::new();
         let filled = self.fill(text, &mut unknown);
         self.check(key, &unknown).map(|()| filled)
@@ -26,8 +32,9 @@ impl Template<'_> {
     /// Fills in several texts.
     pub(super) fn texts(&self, key: &str, texts: &[String]) -> Result<Vec<String>, RecipeError> {
         let mut unknown = Vec::new();
-        let filled = texts.iter().map(|text| self.fill(text, &mut unknown)).collect();
-        self.check(key, &unknown).map(|()| filled)
+        let filled: Vec<_> = texts.iter().map(|text| self.fill(text, &mut unknown)).collect();
+        self.check(key, &unknown)?;
+        self.check_public(key, &texts.join(" "), &filled).map(|()| filled)
     }
 
     /// Fills in a command. `{*name}` expands to as many words as its value has.
@@ -43,7 +50,28 @@ impl Template<'_> {
                 _ => filled.push(self.fill(word, &mut unknown)),
             }
         }
-        self.check(key, &unknown).map(|()| filled)
+        self.check(key, &unknown)?;
+        self.check_public(key, &words.join(" "), &filled).map(|()| filled)
+    }
+
+    /// Refuses secrets in filled-in texts that others can see.
+    fn check_public<'f>(
+        &self,
+        key: &str,
+        text: &str,
+        filled: impl IntoIterator<Item = &'f String>,
+    ) -> Result<(), RecipeError> {
+        if !filled.into_iter().any(|filled| has_secret(filled)) {
+            return Ok(());
+        }
+        let is_used = |name: &&str| {
+            text.contains(&format!("{{{name}}}")) || text.contains(&format!("{{*{name}}}"))
+        };
+        let secrets = self.values.iter().filter(|(_, value)| has_secret(value));
+        let name = secrets.map(|(name, _)| name.as_str()).find(is_used).unwrap_or_default();
+        let what = format!("`{name}` is a secret, but every user of the host can see this text");
+        let hint = "put secrets into a [[file]], or into [environment] for its commands";
+        Err(RecipeError::new(key, what, hint))
     }
 
     /// Fills in one text; adds the names that aren't variables to `unknown`.

@@ -1,7 +1,7 @@
 //! Tests of recipes.
 
 use super::*;
-use crate::systems::action::SystemSteps;
+use crate::systems::action::{CommandContext, SystemSteps};
 
 fn recipe() -> Recipe {
     let choice = RecipeSetting {
@@ -137,7 +137,7 @@ fn restarts_servers_without_setup() {
     let all = SystemSteps {
         system: recipe.name.clone(),
         dir: "/run/plain".into(),
-        path: Vec::new(),
+        context: CommandContext::default(),
         first: 0,
         has_program: false,
         steps,
@@ -323,6 +323,22 @@ fn names_all_mistakes_at_once() {
 }
 
 #[test]
+fn fills_in_secrets_as_markers() {
+    let mut recipe = recipe();
+    let source = SecretSource { file: "~/.key".to_owned(), ..SecretSource::default() };
+    recipe.secrets.insert("key".to_owned(), source.clone());
+    recipe.environment.insert("KEY".to_owned(), "{key}@{address}".to_owned());
+    recipe.files[0].text = "key = {key}".to_owned();
+    assert_eq!(recipe.problems(), []);
+    let filled = recipe.fill_in(&[], &places()).unwrap();
+    let host = &filled.hosts[0];
+    assert!(host.files[0].text.ends_with(&source.marker()), "{:?}", host.files);
+    let expected = format!("{}@{}", source.marker(), places().hosts[0]);
+    assert_eq!(host.environment, [("KEY".to_owned(), expected)]);
+    assert_eq!(host.environment, filled.client_environment);
+}
+
+#[test]
 fn names_each_recipe_mistake() {
     fn mistake(change: impl FnOnce(&mut Recipe)) -> String {
         let mut recipe = recipe();
@@ -373,6 +389,32 @@ fn names_each_recipe_mistake() {
         mistake(|recipe| {
             let setting = recipe.settings["parts"].clone();
             recipe.settings.insert("storage".to_owned(), setting);
+        }),
+    ]);
+    let with_secret = |change: &dyn Fn(&mut Recipe)| {
+        mistake(|recipe| {
+            let source = SecretSource { env: "S3_KEY".to_owned(), ..SecretSource::default() };
+            recipe.secrets.insert("key".to_owned(), source);
+            change(recipe);
+        })
+    };
+    let key = || "{key}".to_owned();
+    mistakes.extend([
+        with_secret(&|recipe| recipe.steps[0].start.push("--key={key}".to_owned())),
+        with_secret(&|recipe| recipe.steps[0].start.push("{*key}".to_owned())),
+        with_secret(&|recipe| recipe.version.push(key())),
+        with_secret(&|recipe| recipe.files[0].path = "{dir}/{key}".to_owned()),
+        with_secret(&|recipe| recipe.access.fuse.as_mut().unwrap().run.push(key())),
+        with_secret(&|recipe| recipe.secrets.get_mut("key").unwrap().file = "/x".to_owned()),
+        with_secret(&|recipe| {
+            recipe.environment.insert("PATH".to_owned(), key());
+        }),
+        with_secret(&|recipe| {
+            recipe.environment.insert("A-B".to_owned(), key());
+        }),
+        with_secret(&|recipe| {
+            let source = recipe.secrets["key"].clone();
+            recipe.secrets.insert("parts".to_owned(), source);
         }),
     ]);
     insta::assert_snapshot!(mistakes.join("\n"));

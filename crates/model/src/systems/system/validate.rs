@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::roles::{CLIENT_ROLE, EVERY_HOST, SERVER};
+use super::secrets::is_variable_name;
 use super::{
     AccessWay, COUNT_MAX, Invalidation, Places, Recipe, RecipeError, RecipeSetting, RecipeStep,
     Restart, SettingKind, Variable,
@@ -47,6 +48,7 @@ impl Recipe {
                 problems.push(RecipeError::new(key, what, "give them different names"));
             }
         }
+        self.check_secrets(&mut problems);
         self.check_steps(&mut problems);
         for folder in &self.path {
             if !folder.starts_with(['/', '~']) || folder.contains(':') {
@@ -70,6 +72,33 @@ impl Recipe {
         self.check_access(&mut problems);
         self.check_texts(&mut problems);
         problems
+    }
+
+    fn check_secrets(&self, problems: &mut Vec<RecipeError>) {
+        for (name, source) in &self.secrets {
+            let key = format!("secrets.{name}");
+            problems.extend(source.problem().map(|error| error.of_key(&key)));
+            problems.extend(check_new_name(&key, name));
+            if self.settings.contains_key(name) || self.variables.contains_key(name) {
+                let what = "is also a setting or a variable";
+                problems.push(RecipeError::new(key, what, "give them different names"));
+            }
+        }
+        for (name, text) in &self.environment {
+            let key = format!("environment.{name}");
+            if !is_variable_name(name) {
+                let hint = "letters, digits and `_`, such as AWS_ACCESS_KEY_ID";
+                problems.push(RecipeError::new(&key, "is not a name of a variable", hint));
+            }
+            if name == "PATH" || name.starts_with("DFSBENCH_") {
+                let hint = "the key `path` names folders of programs; DFSBENCH_ marks processes";
+                problems.push(RecipeError::new(&key, "is set by dfsbench", hint));
+            }
+            if text.contains(['\n', '\0']) {
+                let what = "must be one line of text";
+                problems.push(RecipeError::new(&key, what, "use a [[file]] for more"));
+            }
+        }
     }
 
     fn check_steps(&self, problems: &mut Vec<RecipeError>) {

@@ -275,6 +275,15 @@ pub(crate) fn check_systems(raw: &RawPlan) -> Result<(), PlanError> {
                 return Err(fault.of_key("access", access.place));
             }
         }
+        for (name, source) in &system.secrets {
+            if let Err(error) = recipe.check_secret(&name.value, source) {
+                let what = match error.key.as_str() {
+                    "" => error.what,
+                    key => format!("{}.{key}: {}", name.value, error.what),
+                };
+                return Err(Fault::new(what).hint(error.hint).of_key("secrets", name.place));
+            }
+        }
         for role in &system.roles {
             if let Err(error) = recipe.check_role(&role.name.value, role.hosts.len()) {
                 let fault = Fault::new(error.what).hint(error.hint);
