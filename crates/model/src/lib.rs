@@ -48,6 +48,7 @@ pub use runs::checkpoint;
 pub use runs::checkpoint::{Checkpoint, CheckpointModel};
 pub use runs::file_sizes;
 pub use runs::file_sizes::{FileSizes, SizeDistribution, SizeDistributionError};
+pub use runs::fio_option::{FioOptionRole, fio_option_name, fio_option_role};
 pub use runs::impossible::Impossible;
 pub use runs::io500::{self, Io500Part};
 pub use runs::kv_cache;

@@ -6,6 +6,7 @@
 
 pub mod checkpoint;
 pub mod file_sizes;
+pub(crate) mod fio_option;
 pub(crate) mod impossible;
 pub mod io500;
 pub mod kv_cache;

@@ -23,6 +23,7 @@ pub mod fault {
 }
 
 pub use parse::disturb::{names_disturbance, parse_disturbance};
+pub use parse::fio_plan::{FioPlan, FioRequest, plan_like_fio};
 pub use parse::keys::key_elsewhere;
 pub use parse::overrides::Overrides;
 pub use parse::page::reference_page;

@@ -9,6 +9,8 @@ pub(crate) mod disturb;
 pub(crate) mod document;
 pub(crate) mod fault;
 pub(crate) mod fault_text;
+pub(crate) mod fio_job;
+pub(crate) mod fio_plan;
 pub(crate) mod hosts;
 pub(crate) mod keys;
 pub(crate) mod level;

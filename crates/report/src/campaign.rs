@@ -25,6 +25,7 @@ use maud::{Markup, html};
 use model::{Campaign, Pass, Question, Severity, Verdict};
 
 use crate::comparison::loads::LoadCosts;
+use crate::comparison::tools::ToolComparisons;
 use crate::contenders;
 use crate::document::terminal::Screen;
 use crate::document::text::{self, fits, narrow};
@@ -99,12 +100,13 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
     // Whoever sets limits wants to know first whether they are met.
     let limits = requirements::sentence(&checks);
     let costs = LoadCosts::from_sheet(sheet);
+    let tools = ToolComparisons::from_sheet(sheet);
     let has_question = push_found(&mut document, sheet, form, limits.clone());
     if !has_question && form != Form::Text {
-        let lead = limits.into_iter().chain(costs.sentences());
+        let lead = limits.into_iter().chain(costs.sentences()).chain(tools.sentences());
         document.push(answer_section(sheet, &effects, form, lead.collect()));
     } else if !has_question && !sheet.rows.is_empty() {
-        let lead = limits.into_iter().chain(costs.sentences());
+        let lead = limits.into_iter().chain(costs.sentences()).chain(tools.sentences());
         let lead = lead.chain(answer(sheet, &effects).lead).collect();
         let blocks = vec![Block::Lead(lead)];
         document.push(Section { id: "answer", is_answer: true, blocks, ..Section::default() });
@@ -115,6 +117,7 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
     }
     document.parts.extend(requirements::section(&checks, form).map(DocumentPart::Section));
     document.parts.extend(costs.section(form).map(DocumentPart::Section));
+    document.parts.extend(tools.section().map(DocumentPart::Section));
     document.parts.extend(conclusions::section::section(sheet, form).map(DocumentPart::Section));
     for section in contenders::report_sections(sheet) {
         document.push(section);

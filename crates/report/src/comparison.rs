@@ -15,6 +15,7 @@ mod measure;
 mod rows;
 mod sides;
 mod table;
+pub(crate) mod tools;
 mod verdict;
 
 use std::collections::{BTreeSet, HashSet};

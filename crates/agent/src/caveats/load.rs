@@ -119,6 +119,8 @@ fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
 fn requested_shares(spec: &RunSpec, pass: Pass) -> Vec<(OpKind, f64)> {
     let mut shares = Vec::new();
     match pass {
+        // Programs have shares of their own among their arguments.
+        _ if spec.workload.is_external() => {}
         Pass::Mix => shares.push((OpKind::Read, spec.read_percent.into())),
         Pass::Oltp => {
             let pages = spec.database.ops_per_append() as f64;

@@ -49,6 +49,24 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", requires = "target", value_hint = ValueHint::FilePath,
         help_heading = "Factors")]
     pub plan: Option<PathBuf>,
+    /// Do what this job file of fio does, with fio and with dfsbench in turn, and explain by how
+    /// much and why they differ. TARGET is the directory to use instead of the job's
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Factors",
+        conflicts_with_all = ["plan", "workload", "backend", "scale", "quick", "thorough",
+            "with_loads", "launcher", "until_broken"])]
+    pub like: Option<PathBuf>,
+    /// With --like: the job to use, if the file has several
+    #[arg(long, value_name = "JOB", requires = "like", help_heading = "Factors")]
+    pub section: Option<String>,
+    /// With --like: options without a counterpart that only fio uses, separated by commas
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "OPTION",
+        requires = "like",
+        help_heading = "Factors"
+    )]
+    pub accept: Vec<String>,
     /// Workloads to run: stream, mixed, metadata, bonnie, transactions, op_mix, data_ops,
     /// checkpoint, model_load, training, media, kv_cache, database, vm_boot, developer, listing,
     /// io500, fio, iozone, dd, bonnie++
@@ -125,6 +143,9 @@ pub(crate) struct RunArgs {
     /// Name of the campaign in lists and tables [default: the plan's]
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     name: Option<String>,
+    /// With --like: print the plan made from the job, and exit
+    #[arg(long, requires = "like", conflicts_with = "dry_run", help_heading = "Output")]
+    pub as_plan: bool,
     /// Options of dry runs
     #[command(flatten)]
     pub estimate: EstimateArgs,

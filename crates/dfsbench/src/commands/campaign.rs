@@ -14,7 +14,7 @@ mod reporting;
 mod runner;
 mod session;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use model::Question;
 use plan::Plan;
@@ -36,6 +36,10 @@ pub(crate) use session::{Session, check_outputs, page_path};
 /// # Errors
 /// If it can't be started. Results measured before a later error are in the results file.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    if args.as_plan {
+        output::text(&plan_source::like_fio(args)?)?;
+        return Ok(End::Ok.into());
+    }
     let raw = plan_source::read(args)?;
     let mut around = surroundings::for_job(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
@@ -45,12 +49,25 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;
+    if args.like.is_some() {
+        check_fio()?;
+    }
     let session = Session::start(&args.making, &args.job)?;
     // The hosts of a job only have names from here on.
     if session.add_job_hosts(&mut around) {
         plan = Plan::resolve(&raw, &around)?;
     }
     session.run_plan(plan, &Question::Figures)
+}
+
+/// Checks that fio can be started, before anything is measured that it is compared with.
+fn check_fio() -> Result<(), Failure> {
+    match Command::new("fio").arg("--version").output() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Usage(format!(
+            "can't run `fio`, which --like compares with: {error} (hint: install the package fio)"
+        ))),
+    }
 }
 
 impl Session<'_> {

@@ -25,7 +25,7 @@ const DESCRIPTORS: [&str; 4] =
 /// Maximum size of a plan. A plan for 10,000 hosts takes a tenth of it.
 const PLAN_BYTES_MAX: u64 = 16 << 20;
 
-/// Maximum size of a mix.
+/// Maximum size of a mix, or of a job file.
 const MIX_BYTES_MAX: u64 = 1 << 20;
 
 /// Returns true if a path refers to a pipe that is already open, like `<(...)`.
@@ -53,6 +53,19 @@ pub(crate) fn read_plan(path: &Path) -> Result<String, Failure> {
         read_file(path, PLAN_BYTES_MAX)
     };
     read.map_err(|why| Failure::Usage(format!("can't read plan `{}`: {why}", path.display())))
+}
+
+/// Reads a job file of fio.
+///
+/// # Errors
+/// Same as [`read_plan`].
+pub(crate) fn read_job(path: &Path) -> Result<String, Failure> {
+    let read = if path.as_os_str() == STDIN {
+        read_bounded(io::stdin().lock(), MIX_BYTES_MAX)
+    } else {
+        read_file(path, MIX_BYTES_MAX)
+    };
+    read.map_err(|why| Failure::Usage(format!("can't read job file `{}`: {why}", path.display())))
 }
 
 /// Reads a mix.

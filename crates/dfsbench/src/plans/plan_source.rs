@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser as _;
 use model::setting::Setting;
 use model::{Host, Target, Workload};
-use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
+use plan::{FioRequest, Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
 
 use crate::args::RunArgs;
 use crate::exit::Failure;
@@ -56,6 +56,11 @@ pub(crate) fn refuse_loads(raw: &RawPlan) -> Result<(), Failure> {
 /// # Errors
 /// If the plan can't be read or a flag's value is invalid.
 pub(crate) fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
+    if args.like.is_some() {
+        let mut raw = RawPlan::parse(&like_fio(args)?, "the plan made from the job")?;
+        apply(&mut raw, args)?;
+        return Ok(raw);
+    }
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::NULL),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
@@ -66,6 +71,35 @@ pub(crate) fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     };
     apply(&mut raw, args)?;
     Ok(raw)
+}
+
+/// Translates the job file of `--like` into a plan.
+///
+/// # Errors
+/// If it can't be read or translated, or flags would change the work of only one of the tools.
+pub(crate) fn like_fio(args: &RunArgs) -> Result<String, Failure> {
+    let path = args.like.as_deref().unwrap_or(Path::new(""));
+    if let Some(setting) = args.overrides().settings.keys().next() {
+        return Err(Failure::Usage(format!(
+            "--{}: would change only the work of dfsbench, not that of fio (hint: change the job \
+             file, or print the plan with --as-plan and change both in it)",
+            setting.key().replace('_', "-")
+        )));
+    }
+    let directory = args.target.as_deref();
+    if let Some(target) = directory.filter(|it| it.contains("://") || !Path::new(it).is_dir()) {
+        return Err(Failure::Usage(format!(
+            "`{target}` is not a directory, and fio needs one (hint: name a mounted directory)"
+        )));
+    }
+    let request = FioRequest {
+        text: &input_file::read_job(path)?,
+        source_name: &path.display().to_string(),
+        section: args.section.as_deref(),
+        accepted: &args.accept,
+        directory,
+    };
+    Ok(plan::plan_like_fio(&request)?.toml)
 }
 
 /// Returns the plan of a file or preset, or builds one for a target.

@@ -33,6 +33,25 @@ fn rejects_bad_sizes_counts_and_names() {
 }
 
 #[test]
+fn rejects_bad_jobs_of_fio() {
+    let cli = Cli::new();
+    let job = "[a]\nsize=1m\nbssplit=4k/50:8k/50\n[b]\nsize=1m\nexec_postrun=reboot\n";
+    std::fs::write(cli.folder().join("job.fio"), job).unwrap();
+    let with = |more: &[&'static str]| [&["run", "target", "--like", "job.fio"], more].concat();
+    insta::assert_snapshot!(cli.errors_of(&[
+        &["run", "target", "--like", "missing.fio"],
+        &["run", "nfs://server/export", "--like", "job.fio"],
+        &with(&[]),
+        &with(&["--section", "a"]),
+        &with(&["--section", "a", "--accept", "bssplit,bs"]),
+        &with(&["--section", "b"]),
+        &with(&["--section", "a", "--accept", "bssplit", "--file-size", "1GiB"]),
+        &with(&["--quick"]),
+        &["run", "target", "--section", "a"],
+    ]));
+}
+
+#[test]
 fn guesses_commands_and_options() {
     let cli = Cli::new();
     insta::assert_snapshot!(cli.errors_of(&[

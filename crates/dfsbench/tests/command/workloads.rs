@@ -509,6 +509,41 @@ fn names_package_of_missing_program() {
     }
 }
 
+/// The real fio and dfsbench must do exactly the same work for a job.
+#[test]
+fn does_what_fio_does() {
+    let cli = Cli::new();
+    let job = "[global]\nbs=16k\nsize=1m\nnrfiles=2\nnumjobs=2\ngroup_reporting\n\
+               [new]\nrw=write\nend_fsync=1\n[some]\nstonewall\nrw=randread\nio_size=256k\n";
+    std::fs::write(cli.folder().join("job.fio"), job).unwrap();
+    for (section, pass, ops) in [("new", "write", 128), ("some", "random_read", 32)] {
+        let args = ["run", "target", "--like", "job.fio", "--section", section];
+        let end = cli.run(&[&args[..], &["--trials=1", "--quiet", "--format=json"]].concat());
+        let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+        let compared = &json["tool_comparisons"][0];
+        assert_eq!(compared["pass"], pass, "{end:?}");
+        let work = format!("Work: {ops} ops, {} KiB.", ops * 16).replace("2048 KiB", "2 MiB");
+        let reasons = compared["reasons"].as_array().unwrap();
+        let same = |it: &&Value| it["finding"] == "same" && it["text"] == work.as_str();
+        assert_eq!(reasons.iter().filter(same).count(), 1, "{work}: {compared}");
+        cli.assert_target_is_empty();
+    }
+}
+
+#[test]
+fn plan_of_job_can_be_kept() {
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("job.fio"), "[a]\nrw=read\nsize=1m\n").unwrap();
+    let end = cli.run(&["run", "target", "--like", "job.fio", "--as-plan"]);
+    std::fs::write(cli.folder().join("kept.toml"), &end.stdout).unwrap();
+    let kept = cli.run(&["run", "kept.toml", "--dry-run"]);
+    let made = cli.run(&["run", "target", "--like", "job.fio", "--dry-run"]);
+    let lines = |text: &str| text.lines().take(5).map(str::to_owned).collect::<Vec<_>>();
+    assert!(made.stdout.contains("fio") && made.stdout.contains("2 runs"), "{made:?}");
+    assert_eq!(lines(&kept.stdout), lines(&made.stdout));
+    assert_eq!((kept.code, made.code), (0, 0), "{kept:?} {made:?}");
+}
+
 #[test]
 fn runs_plan_of_described_tree() {
     let cli = Cli::new();

@@ -343,6 +343,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
             Pass::Read,
             Pass::RandomRead,
             Pass::RandomWrite,
+            Pass::Mix,
         ],
         settings: TOOL_WITH_WORKERS,
         executor: Executor::Tool { program: "fio", version_argument: "--version" },

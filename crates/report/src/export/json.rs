@@ -25,6 +25,7 @@ use crate::campaign::conclusions::section::ConclusionPart;
 use crate::campaign::notes::io500::{self, ScoredRun};
 use crate::campaign::requirements::RequirementPart;
 use crate::comparison::loads::LoadCostPart;
+use crate::comparison::tools::ToolComparisonPart;
 use crate::question::{self, QuestionAnswer};
 use crate::table::columns::{COLUMNS, IDENTITY, Value};
 use crate::table::joined_campaigns::JoinedCampaigns;
@@ -66,6 +67,9 @@ struct Export<'a> {
     /// What loads cost each other, if the plan has several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     load_costs: Vec<LoadCostPart>,
+    /// The passes that fio and dfsbench both did, with the reasons for differences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_comparisons: Vec<ToolComparisonPart>,
     /// How rates depend on the file size, if runs differ in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     size_sweeps: Vec<SweepPart>,
@@ -343,6 +347,7 @@ impl<'a> Export<'a> {
             conclusions: ConclusionPart::all(sheet),
             requirements: RequirementPart::all(sheet),
             load_costs: LoadCostPart::all(sheet),
+            tool_comparisons: ToolComparisonPart::all(sheet),
             size_sweeps: SweepPart::all(sheet),
             found: question::answer(sheet).map(|found| FoundPart::new(found, &campaign.question)),
             io500: ScorePart::all(sheet),

@@ -386,7 +386,12 @@ fn trial(spec: &RunSpec, run: u32, index: u32, speed: u64) -> Trial {
 
 fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
     let (ops, bytes_each) = match pass {
-        Pass::Write | Pass::Read | Pass::Save | Pass::Restore => (spec.set_bytes() / MIB, MIB),
+        Pass::Write
+        | Pass::Read
+        | Pass::RandomRead
+        | Pass::RandomWrite
+        | Pass::Save
+        | Pass::Restore => (spec.set_bytes() / MIB, MIB),
         Pass::Mix => (44_800, 4_096),
         _ => (2_000, 0),
     };
@@ -401,10 +406,12 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
     let is_nfs = spec.backend == BackendKind::Nfs;
     let read = ops * 7 / 10;
     let kinds = match pass {
-        Pass::Write | Pass::Save => {
+        Pass::Write | Pass::RandomWrite | Pass::Save => {
             vec![kind(OpKind::Write, ops, bytes_each, mean_ns), kind(OpKind::Sync, 4, 0, mean_ns)]
         }
-        Pass::Read | Pass::Restore => vec![kind(OpKind::Read, ops, bytes_each, mean_ns)],
+        Pass::Read | Pass::RandomRead | Pass::Restore => {
+            vec![kind(OpKind::Read, ops, bytes_each, mean_ns)]
+        }
         Pass::Mix => vec![
             kind(OpKind::Read, read, bytes_each, mean_ns),
             kind(OpKind::Write, ops - read, bytes_each, mean_ns),
