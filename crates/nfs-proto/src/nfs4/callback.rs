@@ -6,6 +6,7 @@
 
 use super::attributes::Fattr;
 use super::bitmap::Bitmap;
+use super::data::OffloadResult;
 use super::session::ReferringCalls;
 use super::types::{SessionId, StateOwner, Stateid};
 use crate::error::DecodeError;
@@ -105,6 +106,8 @@ by_code! {
         },
         /// Announces that a lock may be free.
         NotifyLock { file: FileHandle, owner: StateOwner<'a> },
+        /// Reports that a copy has ended, v4.2.
+        Offload { file: FileHandle, stateid: Stateid, result: OffloadResult },
     }
 }
 
@@ -129,6 +132,8 @@ by_code! {
         },
         /// The result of NOTIFY_LOCK, which is empty.
         NotifyLock,
+        /// The result of OFFLOAD, which is empty.
+        Offload,
     }
 }
 
