@@ -467,7 +467,14 @@ pub(crate) fn make_operation<'a>(kind: u8, subject: &Subject<'a>) -> Operation<'
         28 if count % 2 == 1 => {
             Operation::Clone { from: file, from_offset: offset, to: other, to_offset: 0, len }
         }
-        28 => Operation::Copy { from: file, from_offset: offset, to: other, to_offset: 0, len },
+        28 => Operation::Copy {
+            from: file,
+            from_offset: offset,
+            to: other,
+            to_offset: 0,
+            len,
+            synchronous: offset % 2 == 0,
+        },
         29 => Operation::Create { dir, name, how: CreateHow::Unchecked(attributes) },
         30 => match count % 4 {
             0 => Operation::Getxattr { file, name },

@@ -10,6 +10,7 @@
 mod callback;
 mod congestion;
 mod contents;
+mod copies;
 mod dialect;
 mod event;
 mod file;
@@ -25,6 +26,7 @@ mod slot;
 mod types;
 
 pub use crate::version::{ProtocolVersion, UnknownVersion};
+pub use copies::{Copies, CopyBoard, CopyCounts, EndedCopy, TimedResult};
 pub use event::{Attributes, Event, Outcome};
 pub use file::{File, Stateid};
 pub use listing::{Entry, EntryIter, Listing};
@@ -34,6 +36,6 @@ pub use operation::{
 pub use resume::is_unbound;
 pub use session::Session;
 pub use types::{
-    Binding, Chunk, Config, Counters, Framing, PayloadMode, PayloadWant, Pending, Recall, Retry,
-    SessionSlot, SlotShare, StartError, UdpWindow, WantedDelegation,
+    Binding, Chunk, Config, CopyReport, Counters, Framing, PayloadMode, PayloadWant, Pending,
+    Recall, Retry, SessionSlot, SlotShare, StartError, UdpWindow, WantedDelegation,
 };

@@ -96,6 +96,18 @@ pub const DEVICE_VERSIONS_MAX: u32 = 16;
 /// Maximum number of errors or statistics in one report about a layout.
 pub const LAYOUT_REPORTS_MAX: u32 = 256;
 
+/// Maximum number of ends of copies that a connection keeps until its caller takes them; the server
+/// has to retry further ones.
+pub const COPY_REPORTS_MAX: usize = 64;
+
+/// Maximum number of ends of copies that a client keeps because they came before the reply to their
+/// COPY.
+pub const EARLY_COPY_REPORTS_MAX: usize = 256;
+
+/// How long a client waits for the end of an asynchronous copy before it asks, and between two
+/// questions, in nanoseconds.
+pub const COPY_QUERY_NS: u64 = 1_000_000_000;
+
 /// Longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
 pub const RETRANSMIT_NS_MAX: u64 = 60_000_000_000;
 

@@ -32,7 +32,8 @@ pub use callback::{
 };
 pub use compound::{BadOp, Compound, CompoundBuilder, CompoundReply, Ops, ReplyBuilder, Results};
 pub use data::{
-    CreateKind, GssInfo, NetLocation, SecurityFlavor, Segment, XattrOption, content, xattr_access,
+    CopiedData, CreateKind, GssInfo, NetLocation, OffloadResult, SecurityFlavor, Segment,
+    XattrOption, content, xattr_access,
 };
 pub use directory::{Entries, Entry, Iter, NewEntry, page_of};
 pub use files_layout::{FilesDevice, FilesLayout};

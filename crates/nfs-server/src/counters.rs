@@ -146,6 +146,8 @@ counted! {
     payload_written_bytes,
     /// Bytes that COPY and CLONE moved within the server.
     copied_bytes,
+    /// COPY calls whose copies continued after the reply.
+    background_copies,
     /// Bytes received from sockets.
     wire_in_bytes,
     /// Bytes handed to sockets.

@@ -130,7 +130,7 @@ impl EventLoop {
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mailbox = Arc::clone(&self.loops.mailboxes[self.index]);
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
-        // The wait has no time-out: orders come through the mailbox's descriptor and delayed work
+        // The wait has no time-out unless data is being copied: orders come through the mailbox's descriptor and delayed work
         // through the timer's, so anything there is to do makes a descriptor ready.
         while !mailbox.is_stopped() {
             if let Some(until_ns) = self.stalled_until_ns {
@@ -138,7 +138,9 @@ impl EventLoop {
                 continue;
             }
             events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
+            // A copy in the background continues between the events.
+            let timeout = (!self.resources.service.copies.is_empty()).then(|| timespec(0));
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -149,6 +151,7 @@ impl EventLoop {
                 self.handle_event({ event.data }.u64(), event.flags, &mailbox);
             }
             self.find_room(RetriedConnections::Front);
+            self.resources.service.continue_copies();
             // Any of the events may have added tasks, so the timer is set once, after all of them.
             self.resources.delays.arm_timer()?;
         }
@@ -378,6 +381,7 @@ impl EventLoop {
         let count = self.connections.retain(|_| false);
         self.count_closed(count);
         self.resources.delays.drop_replies();
+        self.resources.service.copies.clear();
         self.datagrams.iter_mut().for_each(Datagrams::clear);
     }
 

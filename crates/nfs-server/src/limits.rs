@@ -126,8 +126,19 @@ pub const NFS4_SESSION_BYTES_MIN: u32 = 256;
 /// Longest name of a client or owner, in bytes. **Source:** RFC 7530, NFS4_OPAQUE_LIMIT.
 pub const NFS4_OWNER_BYTES_MAX: usize = 1024;
 
-/// Maximum number of bytes copied by one COPY; clients continue from there.
+/// Maximum number of bytes copied by one synchronous COPY; clients continue from there.
 pub const NFS4_COPY_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Maximum number of bytes that a copy in the background copies before other clients of its event
+/// loop are served.
+pub const NFS4_COPY_STEP_BYTES: u64 = 1024 * 1024;
+
+/// Maximum number of copies in the background of all clients together; further ones are made at
+/// once.
+pub const NFS4_COPIES_MAX: usize = 4096;
+
+/// How often the end of a copy is reported to a client that refuses the report.
+pub const NFS4_COPY_REPORTS_MAX: u8 = 3;
 
 /// Maximum number of data and hole segments in one READ_PLUS.
 pub const NFS4_SEGMENTS_MAX: usize = 64;

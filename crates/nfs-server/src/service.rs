@@ -18,7 +18,7 @@ mod portmap;
 mod repeats;
 mod sockaddr;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ use nfs_proto::program;
 use nfs_proto::rpc::{AUTH_TOO_WEAK, Credential, Groups};
 use nfs_proto::server::{Request, encode_nfs3_reply, encode_refusal, encode_reply};
 
-pub(crate) use self::nfs4::Tables;
+pub(crate) use self::nfs4::{BackgroundCopy, Tables};
 pub(crate) use self::portmap::{Registered, registrations};
 use crate::access::AllowList;
 use crate::clock::{mix, monotonic_ns};
@@ -193,6 +193,9 @@ pub(crate) struct Service {
     repeatable: Option<CallKey>,
     pieces: Vec<DataPiece>,
     page: Vec<u8>,
+    /// Copies that continue after their replies; this thread copies a step of the first one at a
+    /// time.
+    pub(crate) copies: VecDeque<Arc<BackgroundCopy>>,
 }
 
 impl Service {
@@ -210,6 +213,7 @@ impl Service {
             repeatable: None,
             pieces: Vec::new(),
             page: Vec::new(),
+            copies: VecDeque::new(),
         }
     }
 

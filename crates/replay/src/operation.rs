@@ -176,7 +176,7 @@ pub(crate) fn operation_of<'o>(
         Action::ReadPlus { offset, count } => Operation::ReadPlus { file: open, offset, count },
         Action::Copy { from_offset, to_offset, len } => {
             let from = material.handle(step.other)?;
-            Operation::Copy { from, from_offset, to: open, to_offset, len }
+            Operation::Copy { from, from_offset, to: open, to_offset, len, synchronous: true }
         }
         Action::Clone { from_offset, to_offset, len } => {
             let from = material.handle(step.other)?;

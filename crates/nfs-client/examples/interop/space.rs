@@ -94,8 +94,14 @@ pub fn copy(client: &mut TestedClient) -> CheckResult {
     let to = client.create("to")?;
     let len = 300_001;
     client.write(&from, 0, &content(0, len), StableHow::FileSync)?;
-    let copy =
-        Operation::Copy { from: &from, from_offset: 0, to: &to, to_offset: 0, len: len as u64 };
+    let copy = Operation::Copy {
+        from: &from,
+        from_offset: 0,
+        to: &to,
+        to_offset: 0,
+        len: len as u64,
+        synchronous: true,
+    };
     match client.try_one(&copy)? {
         Ok(Outcome::Copied { count, .. }) => same("bytes copied", &count, &(len as u64))?,
         Err(error) if is_unsupported(error.status()) => return Ok(()),

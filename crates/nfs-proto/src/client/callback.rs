@@ -1,12 +1,12 @@
 //! Answers callbacks that a v4.1 server sends on the connection of its client.
 //!
 //! [`Callbacks`] holds the answers until they are sent, bounded in bytes, and the recalls until the
-//! caller takes them in order to return the delegations. This client requests no layouts or
-//! notifications: it accepts the callbacks that a server may send to any client, and supports none
-//! of the data operations. **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
+//! caller takes them in order to return the delegations, and reports of copies likewise. This
+//! client requests no layouts or notifications: it accepts the callbacks that a server may send to
+//! any client, and has no data of its own to report. **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
 
-use super::types::Recall;
-use crate::limits::{CALLBACK_ANSWERS_BYTES_MAX, RECALLS_MAX};
+use super::types::{CopyReport, Recall};
+use crate::limits::{CALLBACK_ANSWERS_BYTES_MAX, COPY_REPORTS_MAX, RECALLS_MAX};
 use crate::nfs4::{
     CALLBACK_PROGRAM, CALLBACK_VERSION, CallbackCompound, CallbackOk, CallbackOp, CallbackResult,
     SessionId, encode_callback_reply,
@@ -22,6 +22,8 @@ pub(super) struct Callbacks {
     answers: Vec<u8>,
     /// Delegations to return.
     recalls: Vec<Recall>,
+    /// Ends of asynchronous copies.
+    copies: Vec<CopyReport>,
 }
 
 impl Callbacks {
@@ -40,6 +42,11 @@ impl Callbacks {
         self.recalls.pop()
     }
 
+    /// Returns the next report of a copy that has ended.
+    pub(super) fn take_copy_report(&mut self) -> Option<CopyReport> {
+        self.copies.pop()
+    }
+
     /// Appends the answer to a call and returns true, unless it is not a call that can be answered,
     /// or too many answers are waiting for a server that does not read them.
     pub(super) fn answer_call(&mut self, call: &[u8], session: SessionId) -> bool {
@@ -56,7 +63,7 @@ impl Callbacks {
         let result = compound.map(drop);
         ReplyHeader { xid: header.xid, result }.encode(&mut writer);
         if let Ok(Some(compound)) = compound {
-            let results = carry_out_all(&compound, session, &mut self.recalls);
+            let results = carry_out_all(&compound, session, &mut self.recalls, &mut self.copies);
             encode_callback_reply(&mut writer, compound.tag, results);
         }
         record::end(&mut self.answers, mark, 0);
@@ -87,6 +94,7 @@ fn carry_out_all<'a>(
     compound: &CallbackCompound<'a>,
     session: SessionId,
     recalls: &mut Vec<Recall>,
+    copies: &mut Vec<CopyReport>,
 ) -> impl Iterator<Item = CallbackResult<'a>> {
     let mut failed = false;
     compound.ops().map_while(move |op| {
@@ -94,7 +102,7 @@ fn carry_out_all<'a>(
             return None;
         }
         let result = match op {
-            Ok(op) => carry_out(&op, session, recalls),
+            Ok(op) => carry_out(&op, session, recalls, copies),
             Err((code, status)) => CallbackResult::Failed(code, status),
         };
         failed = result.status() != Status::Ok;
@@ -106,6 +114,7 @@ fn carry_out<'a>(
     op: &CallbackOp<'a>,
     ours: SessionId,
     recalls: &mut Vec<Recall>,
+    copies: &mut Vec<CopyReport>,
 ) -> CallbackResult<'a> {
     CallbackResult::Ok(match *op {
         CallbackOp::Sequence { session, sequence, slot, highest_slot, .. } => {
@@ -125,6 +134,13 @@ fn carry_out<'a>(
             }
             recalls.push(Recall { stateid, file });
             CallbackOk::Recall
+        }
+        CallbackOp::Offload { stateid, result, .. } => {
+            if copies.len() >= COPY_REPORTS_MAX {
+                return CallbackResult::Failed(op.code(), Status::Jukebox);
+            }
+            copies.push(CopyReport { stateid, result });
+            CallbackOk::Offload
         }
         CallbackOp::RecallAny { .. } => CallbackOk::RecallAny,
         CallbackOp::RecallSlot { .. } => CallbackOk::RecallSlot,

@@ -3,7 +3,7 @@
 //! [`Event`] has the times of its call and an [`Outcome`] that is small and `Copy`, the same for
 //! all versions; anything rare or large is decoded from the event on demand.
 
-use super::file::File;
+use super::file::{File, Stateid};
 use super::operation::Kind;
 use crate::error::DecodeError;
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, StableHow, Verifier};
@@ -73,6 +73,13 @@ pub enum Outcome {
         /// Compare it with that of a COMMIT.
         verifier: Verifier,
     },
+    /// The first result of an asynchronous COPY, which the server continues.
+    Copying {
+        /// Identifies the copy in its callback and in queries.
+        stateid: Stateid,
+        /// The verifier of its data, unless the callback reports another one.
+        verifier: Verifier,
+    },
     /// The result of READ_PLUS: see [`Event::segments`].
     Segments {
         /// Whether the file ends here.
@@ -123,7 +130,7 @@ pub struct Event<'a> {
     /// is separate because it is larger than everything else.
     pub file: Option<&'a File>,
     /// The delegation granted by an OPEN, requested or not: it has to be returned some time.
-    pub delegation: Option<&'a nfs4::Stateid>,
+    pub delegation: Option<&'a Stateid>,
 }
 
 impl<'a> Event<'a> {

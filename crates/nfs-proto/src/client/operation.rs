@@ -212,9 +212,12 @@ operations! {
     Seek { file: &'a File, offset: u64, what: SeekWhat } = "SEEK" v4 Seek;
     /// Reads `count` bytes from `offset`; holes are described but not sent.
     ReadPlus { file: &'a File, offset: u64, count: u32 } = "READ_PLUS" v4 ReadPlus;
-    /// Makes the server copy `len` bytes; 0 means to the end.
-    Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 } = "COPY"
-        v4 Copy;
+    /// Makes the server copy `len` bytes; 0 means to the end. Unless it has to be `synchronous`,
+    /// the server may answer [`super::Outcome::Copying`] and continue; see [`super::Copies`].
+    Copy {
+        from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64,
+        synchronous: bool
+    } = "COPY" v4 Copy;
     /// Makes a range of a file share the blocks of another; a length of 0 means to the end.
     Clone { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 } = "CLONE"
         v4 Clone;

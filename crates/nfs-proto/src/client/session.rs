@@ -15,8 +15,8 @@ use super::operation::{Data, Kind, Operation, OperationKind, PayloadRange};
 use super::receive::{Context, Receiver};
 use super::slot::{Slot, SlotState, SlotTable};
 use super::types::{
-    Binding, Config, Counters, Framing, PayloadWant, Pending, Recall, Retry, SessionSlot,
-    SlotShare, StartError, WantedDelegation,
+    Binding, Config, CopyReport, Counters, Framing, PayloadWant, Pending, Recall, Retry,
+    SessionSlot, SlotShare, StartError, WantedDelegation,
 };
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
@@ -189,6 +189,12 @@ impl Session {
     /// Returns a recalled delegation, which the caller has to return to the server.
     pub fn take_recall(&mut self) -> Option<Recall> {
         self.callbacks.take_recall()
+    }
+
+    /// Returns a report that an asynchronous copy of this client has ended, perhaps one that another
+    /// connection started, or whose reply has not arrived yet.
+    pub fn take_copy_report(&mut self) -> Option<CopyReport> {
+        self.callbacks.take_copy_report()
     }
 
     /// Returns the flags of the last successful SEQUENCE, see [`crate::nfs4::sequence_status`].

@@ -4,7 +4,7 @@
 
 use super::operation::{Kind, OperationKind, PayloadRange};
 use crate::nfs3::FileHandle;
-use crate::nfs4::{ClientId, SessionId, Stateid};
+use crate::nfs4::{ClientId, OffloadResult, SessionId, Stateid};
 use crate::rpc::Credential;
 use crate::version::ProtocolVersion;
 
@@ -228,6 +228,15 @@ pub struct Recall {
     pub stateid: Stateid,
     /// The delegated file.
     pub file: FileHandle,
+}
+
+/// A server's report that an asynchronous copy has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyReport {
+    /// The stateid of the copy.
+    pub stateid: Stateid,
+    /// How it ended.
+    pub result: OffloadResult,
 }
 
 /// Traffic counters; they only increase.

@@ -7,6 +7,7 @@
 use super::attributes::Fattr;
 use super::bitmap::Bitmap;
 use super::layout::{DeviceNotice, LayoutIoMode, LayoutRecall};
+use super::data::OffloadResult;
 use super::session::ReferringCalls;
 use super::types::{SessionId, StateOwner, Stateid};
 use crate::error::DecodeError;
@@ -113,6 +114,8 @@ by_code! {
         NotifyLock { file: FileHandle, owner: StateOwner<'a> },
         /// Reports changes of pNFS devices.
         NotifyDeviceid { notices: List<'a, DeviceNotice<'a>> where len <= LAYOUT_REPORTS_MAX },
+        /// Reports that a copy has ended, v4.2.
+        Offload { file: FileHandle, stateid: Stateid, result: OffloadResult },
     }
 }
 
@@ -141,6 +144,8 @@ by_code! {
         NotifyLock,
         /// The result of NOTIFY_DEVICEID, which is empty.
         NotifyDeviceid,
+        /// The result of OFFLOAD, which is empty.
+        Offload,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Smaller unions: the objects of CREATE, the flavors of SECINFO, the segments of READ_PLUS, the
-//! servers of COPY, and the options of SETXATTR.
+//! servers of COPY, the end of an asynchronous copy, and the options of SETXATTR.
 //!
 //! **Source:** RFC 7531, RFC 5662, RFC 7863, RFC 8276.
 
+use super::types::Stateid;
 use crate::error::DecodeError;
-use crate::nfs3::{Device, FileType};
+use crate::nfs3::{Device, FileType, StableHow, Verifier};
+use crate::status::Status;
 use crate::wire::{Wire, wire_choice, wire_enum, wire_struct};
 use crate::xdr::{Reader, Writer};
 
@@ -155,5 +157,50 @@ wire_choice! {
         2 => Url(url: &'a [u8]),
         /// By address: netid and universal address.
         3 => Address(netid: &'a [u8], address: &'a [u8]),
+    }
+}
+
+wire_struct! {
+    /// What an asynchronous copy has written. **Source:** RFC 7863, write_response4.
+    pub struct CopiedData {
+        /// Empty in a callback.
+        callback_id: Option<Stateid>,
+        /// Number of bytes.
+        count: u64,
+        /// How durable they are.
+        committed: StableHow,
+        /// Changes when the server may have lost uncommitted data.
+        verifier: Verifier,
+    }
+}
+
+/// How an asynchronous copy has ended. **Source:** RFC 7863, offload_info4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffloadResult {
+    /// It wrote this, which may be less than requested.
+    Done(CopiedData),
+    /// It failed with a status other than [`Status::Ok`] after this number of bytes.
+    Failed(Status, u64),
+}
+
+impl<'a> Wire<'a> for OffloadResult {
+    fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(match Status::decode(reader)? {
+            Status::Ok => Self::Done(CopiedData::decode(reader)?),
+            status => Self::Failed(status, reader.u64()?),
+        })
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Done(copied) => {
+                writer.u32(Status::Ok.number());
+                copied.encode(writer);
+            }
+            Self::Failed(status, count) => {
+                writer.u32(status.number());
+                writer.u64(*count);
+            }
+        }
     }
 }

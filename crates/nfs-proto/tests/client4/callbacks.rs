@@ -3,7 +3,7 @@
 use super::*;
 
 /// Frames a call from the server.
-fn callback(xid: u32, program: u32, procedure: u32, arguments: &[u8]) -> Vec<u8> {
+pub fn callback(xid: u32, program: u32, procedure: u32, arguments: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mark = nfs_proto::record::begin(&mut out);
     let credential = Ok(Credential::None);

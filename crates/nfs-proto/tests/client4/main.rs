@@ -4,6 +4,7 @@
 mod callbacks;
 #[path = "../common/mod.rs"]
 mod common;
+mod copies;
 mod operations;
 mod resume;
 mod sequences;

@@ -2,9 +2,10 @@
 
 use nfs_proto::nfs4::{
     Attributes, Bitmap, Call, CallbackCode, CallbackCompound, CallbackOk, CallbackOp,
-    CallbackResult, Compound, CompoundBuilder, CompoundReply, FileHandle, List, Op, OpCode, OpOk,
-    OpResult, ReadPrefix, ReplyBuilder, StableHow, Stateid, attribute, decode_callback_reply,
-    encode_callback, encode_callback_reply, encode_write_header, read_prefix,
+    CallbackResult, Compound, CompoundBuilder, CompoundReply, CopiedData, FileHandle, List,
+    OffloadResult, Op, OpCode, OpOk, OpResult, ReadPrefix, ReplyBuilder, StableHow, Stateid,
+    Verifier, attribute, decode_callback_reply, encode_callback, encode_callback_reply,
+    encode_write_header, read_prefix,
 };
 use nfs_proto::program::{self, OfferedPrograms};
 use nfs_proto::rpc::RpcError;
@@ -239,17 +240,35 @@ fn answers_callback_by_operation() {
             referring: List::default(),
         },
         CallbackOp::Recall { stateid: STATE, truncate: true, file: handle() },
+        CallbackOp::Offload {
+            file: handle(),
+            stateid: STATE,
+            result: OffloadResult::Done(CopiedData {
+                callback_id: None,
+                count: 5,
+                committed: StableHow::FileSync,
+                verifier: Verifier([7; 8]),
+            }),
+        },
+        CallbackOp::Offload {
+            file: handle(),
+            stateid: STATE,
+            result: OffloadResult::Failed(Status::NoSpc, 9),
+        },
     ];
     let mut out = Vec::new();
-    encode_callback(&mut Writer::new(&mut out), 1, 6, &ops);
+    encode_callback(&mut Writer::new(&mut out), 2, 6, &ops);
     let golden = format!(
-        "00000000 00000001 00000006 00000002
+        "00000000 00000002 00000006 00000004
          0000000b {SESSION} 00000001 00000000 00000000 00000000 00000000
-         00000004 {STATEID} 00000001 00000006 68616e64 6c650000"
+         00000004 {STATEID} 00000001 00000006 68616e64 6c650000
+         0000000f 00000006 68616e64 6c650000 {STATEID}
+         00000000 00000000 00000000 00000005 00000002 07070707 07070707
+         0000000f 00000006 68616e64 6c650000 {STATEID} 0000001c 00000000 00000009"
     );
     assert_eq!(out, hex(&golden));
     let call = CallbackCompound::decode(Reader::new(&out)).unwrap();
-    assert_eq!((call.minor, call.ident), (1, 6));
+    assert_eq!((call.minor, call.ident), (2, 6));
     assert!(call.ops().eq(ops.map(Ok)));
 
     let results = [

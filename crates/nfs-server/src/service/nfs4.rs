@@ -3,7 +3,7 @@
 //! `compound` walks through the operations of a call and `answer` writes the reply; the other
 //! modules are the operations by kind, and `state` is what the server remembers about its clients.
 //! The root of the file system is the pseudo root: exports are reached from it by LOOKUP. Clients
-//! of v4.1 and later get read delegations; callbacks are used only to recall them.
+//! of v4.1 and later get read delegations; callbacks recall them, and report the ends of copies.
 //!
 //! **Source:** RFC 7530 (v4.0), RFC 8881 (v4.1), RFC 7862 and 8276 (v4.2).
 
@@ -11,6 +11,7 @@ mod answer;
 mod attributes;
 mod clients;
 mod compound;
+mod copies;
 mod data;
 mod delegations;
 mod listing;
@@ -27,7 +28,7 @@ mod xattrs;
 use nfs_proto::Status;
 use nfs_proto::nfs4::{OpOk, Stateid};
 
-pub(crate) use self::state::Tables;
+pub(crate) use self::state::{BackgroundCopy, Tables};
 
 use self::answer::{CompoundAnswer, Failure};
 use self::state::{Principal, Requester, Session};

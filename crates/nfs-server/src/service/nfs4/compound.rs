@@ -255,17 +255,20 @@ impl Service {
                 source_offset,
                 destination_offset,
                 count,
+                synchronous,
                 ref servers,
                 ..
             } => {
                 let from = CopyEnd { stateid: source, offset: source_offset };
                 let to = CopyEnd { stateid: destination, offset: destination_offset };
-                self.op_copy(from, to, count, servers, run)
+                self.op_copy(from, to, count, synchronous, servers, run)
             }
             Op::Deallocate { stateid, offset, length } => {
                 self.op_deallocate(stateid, offset, length, run)
             }
             Op::IoAdvise { stateid, .. } => self.op_io_advise(stateid, run),
+            Op::OffloadCancel { stateid } => self.op_offload_cancel(stateid, run),
+            Op::OffloadStatus { stateid } => self.op_offload_status(stateid, run),
             Op::Read { stateid, offset, count } => self.op_read(stateid, offset, count, run),
             Op::ReadPlus { stateid, offset, count } => {
                 self.op_read_plus(stateid, offset, count, run)

@@ -136,12 +136,12 @@ impl Service {
             Ok(()) => decode_recall_reply(&mut reader).unwrap_or(RecallReply::NotTaken),
             Err(_) => RecallReply::NotTaken,
         };
-        self.tables().note_recall_reply(session, outcome);
+        self.tables().note_callback_reply(session, outcome);
         true
     }
 }
 
-/// Decodes the results of CB_SEQUENCE and CB_RECALL.
+/// Decodes the results of CB_SEQUENCE and of the operation behind it.
 fn decode_recall_reply(reader: &mut Reader<'_>) -> Result<RecallReply, DecodeError> {
     let (status, count) = decode_callback_reply(reader)?;
     if count == 0 {

@@ -1,19 +1,16 @@
-//! Operations that v4.2 adds for data: holes, copies within the server, and hints.
+//! Operations that v4.2 adds for data: holes, clones and hints.
 //!
-//! Clones share blocks. Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at a time; the
-//! client continues from there, as the RFC allows.
+//! Clones share blocks.
 //!
-//! **Source:** RFC 7862 sections 15.1, 15.2, 15.4, 15.5, 15.10, 15.11 and 15.13.
+//! **Source:** RFC 7862 sections 15.1, 15.4, 15.5, 15.10, 15.11 and 15.13.
 
 use nfs_proto::Status;
-use nfs_proto::nfs4::{
-    Bitmap, List, NetLocation, OpCode, OpOk, OpResult, StableHow, Stateid, content,
-};
+use nfs_proto::nfs4::{Bitmap, OpCode, OpOk, Stateid, content};
 
 use super::state::{READ, WRITE};
 use super::{Outcome, Run};
-use crate::fs::{CloneRange, Context, Extent, ExtentKind, ExtentsRead, FILE_BYTES_MAX, InodeId};
-use crate::limits::{NFS4_COPY_BYTES_MAX, NFS4_SEGMENTS_MAX};
+use crate::fs::{CloneRange, Extent, ExtentKind, ExtentsRead, FILE_BYTES_MAX};
+use crate::limits::NFS4_SEGMENTS_MAX;
 use crate::service::Service;
 
 /// Size of a READ_PLUS result before its segments, and of a segment besides its payload, in bytes.
@@ -25,15 +22,6 @@ const SEGMENT_BYTES: usize = 4 + 8 + 8 + 4;
 pub(super) struct CopyEnd {
     pub(super) stateid: Stateid,
     pub(super) offset: u64,
-}
-
-/// The request of a COPY.
-#[derive(Clone, Copy, Debug)]
-struct CopyRequest {
-    from: (InodeId, u64),
-    to: (InodeId, u64),
-    /// 0 means to the end.
-    count: u64,
 }
 
 impl Service {
@@ -159,39 +147,6 @@ impl Service {
         run.answer.push_payload(self.pieces.drain(..count));
     }
 
-    /// Copies within this server; copies between servers are refused.
-    pub(super) fn op_copy(
-        &mut self,
-        source: CopyEnd,
-        destination: CopyEnd,
-        count: u64,
-        servers: &List<'_, NetLocation<'_>>,
-        run: &mut Run<'_>,
-    ) -> Outcome {
-        let from = run.saved()?;
-        let to = run.current()?;
-        if !servers.is_empty() {
-            return Err(Status::NotSupp.into());
-        }
-        self.check_regular(from)?;
-        self.check_regular(to)?;
-        self.check_access_on(from, source.stateid, READ, run)?;
-        self.check_access_on(to, destination.stateid, WRITE, run)?;
-        let request =
-            CopyRequest { from: (from, source.offset), to: (to, destination.offset), count };
-        let count = self.copy_data(&request, &run.context)?;
-        self.counters.copied_bytes.add(count);
-        run.answer.write_op_result(&OpResult::Ok(OpOk::Copy {
-            callback_id: None,
-            count,
-            committed: StableHow::FileSync,
-            verifier: self.shared.verifier(),
-            consecutive: true,
-            synchronous: true,
-        }));
-        Ok(())
-    }
-
     /// Makes a range of the current file share the blocks of the saved one.
     pub(super) fn op_clone(
         &mut self,
@@ -211,48 +166,6 @@ impl Service {
         let cloned = self.shared.fs.clone_range(&range, &run.context)?;
         self.counters.copied_bytes.add(cloned);
         run.succeed(&OpOk::Clone)
-    }
-
-    /// Copies up to the limit; returns how many bytes.
-    fn copy_data(&mut self, request: &CopyRequest, context: &Context) -> Result<u64, Status> {
-        let from = request.from;
-        let to = request.to;
-        let size = self.shared.fs.attributes(from.0)?.size;
-        if from.1 > size || request.count > 0 && from.1.checked_add(request.count).is_none() {
-            return Err(Status::Inval);
-        }
-        let wanted =
-            if request.count == 0 { size - from.1 } else { request.count.min(size - from.1) };
-        let end = to.1.checked_add(wanted).ok_or(Status::Inval)?;
-        // Within one file the ranges must not overlap (RFC 7862 section 15.2.3).
-        if from.0 == to.0 && from.1 < end && to.1 < from.1 + wanted {
-            return Err(Status::Inval);
-        }
-        // A copy of any length would block the other clients of this thread. A short count is a
-        // success, and the client continues after it.
-        let wanted = wanted.min(NFS4_COPY_BYTES_MAX);
-        let mut copied = 0;
-        while copied < wanted {
-            let chunk = (wanted - copied).min(u64::from(self.granted.write_bytes_max)) as u32;
-            let read =
-                self.shared.fs.read(from.0, from.1 + copied, chunk, context, &mut self.pieces);
-            let count = read?.1.count;
-            let pieces = std::mem::take(&mut self.pieces);
-            for piece in pieces {
-                let bytes = piece.bytes();
-                let write = self.shared.fs.write(to.0, to.1 + copied, bytes, context);
-                match write {
-                    Ok((_, written)) if written == bytes.len() => copied += written as u64,
-                    Ok((_, written)) => return Ok(copied + written as u64),
-                    Err(_) if copied > 0 => return Ok(copied),
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            if count == 0 {
-                break;
-            }
-        }
-        Ok(copied)
     }
 }
 

@@ -13,6 +13,7 @@
 mod backchannel;
 mod client;
 mod client_index;
+mod copies;
 #[cfg(test)]
 mod delegation_tests;
 mod delegations;
@@ -42,6 +43,7 @@ use nfs_proto::Status;
 
 pub(crate) use self::backchannel::{CallbackCaller, RecallReply};
 pub(crate) use self::client::{Client, CreatedSession, Identity, OwnerKind, Principal, Requester};
+pub(crate) use self::copies::{BackgroundCopy, CopyRange, CopyStart};
 pub(crate) use self::exchange::ExchangeKind;
 pub(crate) use self::held_state::{READ, Share, State, WRITE};
 pub(crate) use self::locks::{ConflictingLock, LockRefusal, LockRequest};
@@ -56,8 +58,8 @@ use self::files::Files;
 use self::grace::Grace;
 use crate::clock::mix;
 use crate::limits::{
-    NFS4_CLIENT_BYTES, NFS4_OWNER_BYTES, NFS4_RANGE_BYTES, NFS4_SESSION_BYTES, NFS4_SESSIONS_MAX,
-    NFS4_SLOT_BYTES, NFS4_SLOTS_MAX, NFS4_STATE_BYTES, NFS4_STATES_MAX,
+    NFS4_CLIENT_BYTES, NFS4_COPIES_MAX, NFS4_OWNER_BYTES, NFS4_RANGE_BYTES, NFS4_SESSION_BYTES,
+    NFS4_SESSIONS_MAX, NFS4_SLOT_BYTES, NFS4_SLOTS_MAX, NFS4_STATE_BYTES, NFS4_STATES_MAX,
 };
 use crate::memory::Memory;
 use crate::registry::Registry;
@@ -77,6 +79,7 @@ pub(crate) struct Tables {
     confirmed: RwLock<HashMap<u64, Arc<Client>>>,
     sessions: Registry<Session>,
     states: Registry<State>,
+    copies: Registry<BackgroundCopy>,
     files: Files,
     /// Number of slots left for new sessions.
     slots_left: AtomicUsize,
@@ -102,6 +105,7 @@ impl Tables {
             confirmed: RwLock::default(),
             sessions: Registry::new(NFS4_SESSIONS_MAX),
             states: Registry::new(NFS4_STATES_MAX),
+            copies: Registry::new(NFS4_COPIES_MAX),
             files: Files::new(),
             slots_left: AtomicUsize::new(NFS4_SLOTS_MAX),
             memory,
@@ -201,7 +205,7 @@ impl Tables {
         let mut confirmed = sync::write(&self.confirmed);
         confirmed.remove(&client.id);
         drop(confirmed);
-        let (sessions, states) = {
+        let (sessions, states, copies) = {
             let mut holdings = client.lock();
             holdings.dead = true;
             let opens = std::mem::take(&mut holdings.open_owners);
@@ -213,13 +217,18 @@ impl Tables {
             }
             states.extend(std::mem::take(&mut holdings.delegations).into_values());
             states.append(&mut holdings.revoked);
-            (std::mem::take(&mut holdings.sessions), states)
+            holdings.running_copies = 0;
+            let copies = std::mem::take(&mut holdings.copies);
+            (std::mem::take(&mut holdings.sessions), states, copies)
         };
         for session in sessions {
             self.end_session(session);
         }
         for state in states {
             self.end_state(state);
+        }
+        for copy in copies {
+            self.drop_copy(copy);
         }
     }
 

@@ -4,7 +4,8 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::{
     CALLBACK_PROGRAM, CALLBACK_VERSION, CallbackCompound, CallbackOk, CallbackOp, CallbackResult,
     CallbackSecurity, Claim, Delegation, FileHandle, List, NoDelegation, Op, OpOk, OpResult,
-    OpenHow, StableHow, StateOwner, Stateid, create_session, encode_callback_reply, share,
+    OpenHow, SessionId, StableHow, StateOwner, Stateid, create_session, encode_callback_reply,
+    share,
 };
 use nfs_proto::record;
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, ReplyHeader};
@@ -16,6 +17,11 @@ use crate::client::{Client, USER, start};
 
 /// A client that the server can call back over its only connection.
 fn callee(server: &Server, owner: &[u8]) -> Peer {
+    callee_in(server, owner, 1)
+}
+
+/// The same in a minor version.
+pub fn callee_in(server: &Server, owner: &[u8], minor: u32) -> Peer {
     let mut client = Client::connect(server);
     let (id, sequence) = exchange_id(&mut client, owner, 1);
     let mut scratch = Vec::new();
@@ -28,9 +34,9 @@ fn callee(server: &Server, owner: &[u8]) -> Peer {
         callback_program: CALLBACK_PROGRAM,
         security: List::build(&mut scratch, [CallbackSecurity::None, CallbackSecurity::Sys(USER)]),
     };
-    let reply = compound(&mut client, 1, &[op]);
+    let reply = compound(&mut client, minor, &[op]);
     let OpOk::CreateSession { session, .. } = reply.ok() else { unreachable!() };
-    let mut peer = Peer { client, minor: 1, id, session, sequence: 0 };
+    let mut peer = Peer { client, minor, id, session, sequence: 0 };
     assert_eq!(peer.call(&[Op::ReclaimComplete { one_fs: false }]).status(), Status::Ok);
     peer
 }
@@ -58,35 +64,44 @@ fn open_to_read(peer: &mut Peer, want: u32, claim: Claim<'_>) -> Result<Stateid,
 
 /// Receives a recall, confirms it, and returns the stateid and the file in it.
 fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
-    let call = peer.client.receive_record().unwrap();
+    let session = peer.session;
+    take_callback(&mut peer.client, session, CallbackOk::Recall, |op| match *op {
+        CallbackOp::Recall { stateid, truncate: false, file } => (stateid, file),
+        _ => panic!("{op:?}"),
+    })
+}
+
+/// Receives a callback, confirms it with `ok`, and returns what `read` finds in it.
+pub fn take_callback<T>(
+    client: &mut Client,
+    expected: SessionId,
+    ok: CallbackOk<'_>,
+    read: impl Fn(&CallbackOp<'_>) -> T,
+) -> T {
+    let call = client.receive_record().unwrap();
     let mut reader = Reader::new(&call);
     let header = CallHeader::decode(&mut reader).unwrap();
     let called = (header.program, header.version, header.procedure);
     assert_eq!(called, (CALLBACK_PROGRAM, CALLBACK_VERSION, 1));
     assert_eq!(header.credential, Ok(Credential::Sys(USER)), "required by Linux");
     let compound = CallbackCompound::decode(reader).unwrap();
-    assert_eq!(compound.minor, 1);
     let ops: Vec<_> = compound.ops().map(Result::unwrap).collect();
-    let [
-        CallbackOp::Sequence { session, sequence, slot, highest_slot, .. },
-        CallbackOp::Recall { stateid, truncate: false, file },
-    ] = ops[..]
-    else {
+    let [CallbackOp::Sequence { session, sequence, slot, highest_slot, .. }, op] = ops[..] else {
         panic!("{ops:?}")
     };
-    assert_eq!((session, slot), (peer.session, 0));
+    assert_eq!((session, slot), (expected, 0));
     let target_highest_slot = highest_slot;
     let sequenced =
         CallbackOk::Sequence { session, sequence, slot, highest_slot, target_highest_slot };
-    let results = [sequenced, CallbackOk::Recall].map(CallbackResult::Ok);
+    let results = [sequenced, ok].map(CallbackResult::Ok);
     let mut reply = Vec::new();
     let mark = record::begin(&mut reply);
     let mut writer = Writer::new(&mut reply);
     ReplyHeader { xid: header.xid, result: Ok(()) }.encode(&mut writer);
     encode_callback_reply(&mut writer, compound.tag, results.into_iter());
     record::end(&mut reply, mark, 0);
-    peer.client.send(&reply);
-    (stateid, file)
+    client.send(&reply);
+    read(&op)
 }
 
 /// Creates `/export/f` and the client to which it will be delegated.

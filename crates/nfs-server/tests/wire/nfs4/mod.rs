@@ -4,6 +4,7 @@
 
 mod any;
 mod bad;
+mod copies;
 mod data;
 mod delegations;
 pub mod fixtures;

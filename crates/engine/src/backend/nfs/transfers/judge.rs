@@ -4,10 +4,10 @@
 //! tracks unstable writes but doesn't start anything.
 
 use model::{OpError, OpKind, PLACE};
-use nfs_client::proto::CallError;
 use nfs_client::proto::client::{Event, File, Outcome};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
+use nfs_client::proto::{CallError, DecodeError};
 
 use super::super::set::WorkerState;
 use super::ranges::{judge_seek, judge_segments};
@@ -122,6 +122,12 @@ pub(super) fn judge(
                 uncommitted.note_written(index, transfer.offset, count as u32, verifier);
             }
             Ok(CallResult::Moved(count as u32))
+        }
+        // Only one that was requested can be followed.
+        Outcome::Copying { .. } => {
+            let error =
+                DecodeError::BadValue { what: "callback id of a synchronous COPY", value: 1 };
+            Err(note_error(event, error.into(), common))
         }
         Outcome::Found { offset, eof } => {
             judge_seek(Ok((offset, eof)), transfer, common).map(|()| CallResult::Moved(0))

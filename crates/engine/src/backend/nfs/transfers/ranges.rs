@@ -40,6 +40,7 @@ impl Transfers {
                 to,
                 to_offset: offset,
                 len: left.into(),
+                synchronous: true,
             },
             OpKind::Clone => {
                 Operation::Clone { from: file, from_offset: offset, to, to_offset: offset, len }

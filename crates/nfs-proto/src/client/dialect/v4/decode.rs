@@ -159,9 +159,11 @@ fn plain_outcome(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
         (OperationKind::Seek, OpOk::Seek { eof, offset }) => {
             Outcome::Found { offset: *offset, eof: *eof }
         }
-        // A copy was requested that is complete with its reply.
         (OperationKind::Copy, OpOk::Copy { callback_id: None, count, committed, verifier, .. }) => {
             Outcome::Copied { count: *count, committed: *committed, verifier: *verifier }
+        }
+        (OperationKind::Copy, OpOk::Copy { callback_id: Some(stateid), verifier, .. }) => {
+            Outcome::Copying { stateid: *stateid, verifier: *verifier }
         }
         (OperationKind::Readdir | OperationKind::ReaddirPlus, OpOk::Readdir { .. }) => {
             Outcome::Listing

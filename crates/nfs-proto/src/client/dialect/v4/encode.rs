@@ -163,7 +163,7 @@ pub(super) fn encode_operation(
             compound.builder.push(&Op::Close { seqid: compound.seqid, stateid: file.stateid });
             return Some(seqid_at);
         }
-        Operation::Copy { from, from_offset, to, to_offset, len } => {
+        Operation::Copy { from, from_offset, to, to_offset, len, synchronous } => {
             compound.push_saved_and_current(from, to);
             compound.builder.push(&Op::Copy {
                 source: from.stateid,
@@ -172,7 +172,7 @@ pub(super) fn encode_operation(
                 destination_offset: to_offset,
                 count: len,
                 consecutive: true,
-                synchronous: true,
+                synchronous,
                 servers: List::default(),
             });
         }

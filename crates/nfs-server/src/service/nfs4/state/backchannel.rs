@@ -1,6 +1,6 @@
-//! The backchannel of one session: recalls on their way to the client.
+//! The backchannel of one session: recalls and reports of copies on their way to the client.
 //!
-//! A [`Backchannel`] has one slot, so one recall is in flight and others wait behind it. It may use
+//! A [`Backchannel`] has one slot, so one call is in flight and others wait behind it. It may use
 //! any connection bound to it, and prefers the one bound last. If that connection is lost before
 //! the reply arrives, the same call is sent again over another one, with the same sequence, so that
 //! the client executes it once.
@@ -19,6 +19,7 @@ use nfs_proto::record;
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION};
 use nfs_proto::xdr::Writer;
 
+use super::copies::BackgroundCopy;
 use super::held_state::State;
 use crate::callback_line::CallbackLine;
 use crate::sync;
@@ -76,13 +77,32 @@ struct Traffic {
     /// callbacks are anonymous.
     taken: u32,
     in_flight: Option<InFlight>,
-    waiting: VecDeque<Arc<State>>,
+    waiting: VecDeque<Callback>,
 }
 
 #[derive(Debug)]
 struct InFlight {
-    delegation: Arc<State>,
+    callback: Callback,
     line: Weak<CallbackLine>,
+}
+
+/// The reason for a call.
+#[derive(Debug)]
+enum Callback {
+    /// A delegation is recalled.
+    Recall(Arc<State>),
+    /// A copy has ended.
+    Report(Arc<BackgroundCopy>),
+}
+
+impl Callback {
+    /// Whether the call is still needed: the delegation was not returned, or the copy forgotten.
+    fn is_needed(&self) -> bool {
+        match self {
+            Self::Recall(delegation) => delegation.is_live(),
+            Self::Report(copy) => copy.is_live(),
+        }
+    }
 }
 
 impl CallbackCaller {
@@ -159,9 +179,20 @@ impl Backchannel {
         if !self.is_usable || traffic.live_line().is_none() {
             return false;
         }
-        traffic.waiting.push_back(Arc::clone(delegation));
+        traffic.waiting.push_back(Callback::Recall(Arc::clone(delegation)));
         self.send_next(&mut traffic);
         true
+    }
+
+    /// Reports the end of a copy, now or once a connection is bound; returns whether it is now.
+    pub(super) fn report(&self, copy: &Arc<BackgroundCopy>) -> bool {
+        if !self.is_usable || !copy.begin_report() {
+            return false;
+        }
+        let mut traffic = sync::lock(&self.traffic);
+        traffic.waiting.push_back(Callback::Report(Arc::clone(copy)));
+        self.send_next(&mut traffic);
+        traffic.live_line().is_some()
     }
 
     /// Completes the recall in flight, and sends the next one.
@@ -170,19 +201,32 @@ impl Backchannel {
     }
 
     /// Leaves all recalls to the client's other sessions.
-    pub(crate) fn note_reply(&self, reply: RecallReply) {
+    /// Returns a copy whose end the client now knows.
+    pub(crate) fn note_reply(&self, reply: RecallReply) -> Option<Arc<BackgroundCopy>> {
         let mut traffic = sync::lock(&self.traffic);
-        let Some(ended) = traffic.in_flight.take() else { return };
+        let ended = traffic.in_flight.take()?;
         if reply != RecallReply::NotTaken {
             traffic.taken = traffic.taken.wrapping_add(1);
         }
-        if let Some(delegation) = &ended.delegation.delegation {
-            match reply {
-                RecallReply::Confirmed => delegation.confirm_recall(),
-                RecallReply::Failed | RecallReply::NotTaken => delegation.repeat_recall(),
+        let mut known = None;
+        match ended.callback {
+            Callback::Recall(state) => {
+                if let Some(delegation) = &state.delegation {
+                    match reply {
+                        RecallReply::Confirmed => delegation.confirm_recall(),
+                        RecallReply::Failed | RecallReply::NotTaken => delegation.repeat_recall(),
+                    }
+                }
+            }
+            Callback::Report(copy) if reply == RecallReply::Confirmed => known = Some(copy),
+            Callback::Report(copy) => {
+                if copy.begin_report() {
+                    traffic.waiting.push_back(Callback::Report(copy));
+                }
             }
         }
         self.send_next(&mut traffic);
+        known
     }
 
     /// Sends the first in the queue, unless a call is in flight over a live connection.
@@ -190,8 +234,10 @@ impl Backchannel {
         let mut traffic = sync::lock(&self.traffic);
         traffic.lines.clear();
         let in_flight = traffic.in_flight.take();
-        traffic.waiting.extend(in_flight.map(|call| call.delegation));
+        traffic.waiting.extend(in_flight.map(|call| call.callback));
         traffic.give_up();
+        // The client has to ask for the ends of its copies.
+        traffic.waiting.clear();
     }
 
     /// The client may or may not have executed it. The same call with the same sequence gets it
@@ -207,19 +253,19 @@ impl Backchannel {
         }
         let Some(line) = traffic.live_line() else { return traffic.give_up() };
         if is_repeated && let Some(in_flight) = traffic.in_flight.take() {
-            traffic.waiting.push_front(in_flight.delegation);
+            traffic.waiting.push_front(in_flight.callback);
         }
-        while let Some(delegation) = traffic.waiting.pop_front() {
+        while let Some(callback) = traffic.waiting.pop_front() {
             // The live connection that was bound last.
-            if !is_repeated && !delegation.is_live() {
+            if !is_repeated && !callback.is_needed() {
                 continue;
             }
             let sequence = traffic.taken.wrapping_add(1);
             line.call(self.session, |xid| {
-                encode_recall(xid, &traffic.caller, self.session, sequence, &delegation)
+                encode_callback_call(xid, &traffic.caller, self.session, sequence, &callback)
             });
             let line = Arc::downgrade(&line);
-            traffic.in_flight = Some(InFlight { delegation, line });
+            traffic.in_flight = Some(InFlight { callback, line });
             return;
         }
     }
@@ -238,20 +284,23 @@ impl Traffic {
     /// own mutex: two clients never wait for each other, and READ and WRITE never take it. A `dead`
     /// client has lost everything; a call that still has the `Arc` notices that under the lock.
     fn give_up(&mut self) {
-        for state in self.waiting.drain(..) {
+        self.waiting.retain(|callback| {
+            // No other session reports the end of a copy, which waits for the next connection.
+            let Callback::Recall(state) = callback else { return callback.is_needed() };
             if let Some(delegation) = &state.delegation {
                 delegation.repeat_recall();
             }
-        }
+            false
+        });
     }
 }
 
-fn encode_recall(
+fn encode_callback_call(
     xid: u32,
     caller: &CallbackCaller,
     session: [u8; 16],
     sequence: u32,
-    state: &State,
+    callback: &Callback,
 ) -> Vec<u8> {
     let mut call = Vec::new();
     let mark = record::begin(&mut call);
@@ -265,23 +314,28 @@ fn encode_recall(
         credential: Ok(caller.credential()),
     };
     header.encode(&mut writer);
-    if let Some(delegation) = &state.delegation {
-        let ops = [
-            CallbackOp::Sequence {
-                session: SessionId(session),
-                sequence,
-                slot: 0,
-                highest_slot: 0,
-                cache_this: false,
-                referring: List::default(),
-            },
-            CallbackOp::Recall {
-                stateid: state.stateid(),
-                truncate: false,
-                file: delegation.handle,
-            },
-        ];
-        encode_callback(&mut writer, caller.minor, 0, &ops);
+    let op = match callback {
+        Callback::Recall(state) => state.delegation.as_ref().map(|delegation| CallbackOp::Recall {
+            stateid: state.stateid(),
+            truncate: false,
+            file: delegation.handle,
+        }),
+        Callback::Report(copy) => Some(CallbackOp::Offload {
+            file: copy.handle,
+            stateid: copy.stateid(),
+            result: copy.result(),
+        }),
+    };
+    if let Some(op) = op {
+        let sequence = CallbackOp::Sequence {
+            session: SessionId(session),
+            sequence,
+            slot: 0,
+            highest_slot: 0,
+            cache_this: false,
+            referring: List::default(),
+        };
+        encode_callback(&mut writer, caller.minor, 0, &[sequence, op]);
     }
     record::end(&mut call, mark, 0);
     call

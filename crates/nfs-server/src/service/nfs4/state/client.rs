@@ -41,6 +41,10 @@ pub(super) struct ClientState {
     pub(super) delegations: HashMap<InodeId, u64>,
     /// Delegations that were revoked and that it has not freed yet.
     pub(super) revoked: Vec<u64>,
+    /// Its copies in the background, until their ends are confirmed.
+    pub(super) copies: Vec<u64>,
+    /// Number of those in progress.
+    pub(super) running_copies: usize,
     /// Sequence of the last CREATE_SESSION, and its result if it succeeded.
     pub(super) sessions: Vec<u64>,
     /// Sequence of the last CREATE_SESSION, and its result if there was one.
@@ -176,10 +180,11 @@ impl ClientState {
         }
     }
 
-    /// Whether it has opens, locks or delegations.
+    /// Whether it has opens, locks, delegations or copies in progress.
     pub(super) fn has_state(&self) -> bool {
         let has_states = |owner: &Owner| !owner.states.is_empty();
         !self.delegations.is_empty()
+            || self.running_copies > 0
             || self.open_owners.values().any(has_states)
             || self.lock_owners.values().any(has_states)
     }

@@ -242,11 +242,13 @@ impl Tables {
         }
     }
 
-    /// Handles a client's reply to a recall in a session.
-    pub(crate) fn note_recall_reply(&self, session: [u8; 16], reply: RecallReply) {
+    /// Handles a client's reply to a callback in a session.
+    pub(crate) fn note_callback_reply(&self, session: [u8; 16], reply: RecallReply) {
         let session = self.sessions.get(super::sessions::session_key(session));
-        if let Some(session) = session {
-            session.backchannel.note_reply(reply);
+        if let Some(session) = session
+            && let Some(copy) = session.backchannel.note_reply(reply)
+        {
+            self.forget_copy(&copy);
         }
     }
 
