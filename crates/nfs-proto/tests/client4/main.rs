@@ -5,6 +5,7 @@ mod callbacks;
 #[path = "../common/mod.rs"]
 mod common;
 mod operations;
+mod paths;
 mod resume;
 mod sequences;
 
