@@ -19,8 +19,8 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, BusyDevice, CaveatCode, CrossCheck, Evidence, Histogram, Host, HostResult,
     Interference, InterferenceSource, IntervalSample, KindResult, LabSpec, Metric, MetricKind,
-    NfsTarget, OpError, OpKind, Pass, PassResult, ProcessorWait, Run, RunSpec, Span, Stall, Stalls,
-    Target, Telemetry, Trial, TrialState, Work, Workload,
+    NfsTarget, OpError, OpKind, Pass, PassResult, PathWork, ProcessorWait, Run, RunSpec, Span,
+    Stall, Stalls, Target, Telemetry, Trial, TrialState, Work, Workload,
 };
 use stats::{host_balance, judge};
 
@@ -176,6 +176,8 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::TlsOffload
         | CaveatCode::Retransmits
         | CaveatCode::Recovered
+        | CaveatCode::PathLost
+        | CaveatCode::PathsUneven
         | CaveatCode::ServerBusy
         | CaveatCode::ShortTransfers
         | CaveatCode::TcpRetransmits => plant_outcome(code),
@@ -277,6 +279,12 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::Recovered => {
             let recovered = RecoveryWork { resent_bytes: 4_096, ..RecoveryWork::default() };
             data_of(code, caveats::recovered(&recovered))
+        }
+        CaveatCode::PathLost | CaveatCode::PathsUneven => {
+            let losses = u64::from(code == CaveatCode::PathLost);
+            let path =
+                |ops, lost_connections| PathWork { ops, lost_connections, ..PathWork::default() };
+            data_of(code, caveats::about_paths(&[path(200, 0), path(0, losses)]))
         }
         CaveatCode::ServerBusy => {
             let recovered = RecoveryWork { delays: 2, ..RecoveryWork::default() };

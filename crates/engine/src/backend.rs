@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::{ClientResult, Completion, Op, WireBytes};
+use model::{ClientResult, Completion, Op, PathWork, WireBytes};
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::Kind;
 use workload::Mismatches;
@@ -92,6 +92,12 @@ pub trait Backend: Send {
     /// pass.
     fn tally(&self) -> BackendCounts {
         BackendCounts::default()
+    }
+
+    /// Returns what each of the server's addresses did, if there are several. Called after the
+    /// pass.
+    fn paths(&self) -> Vec<PathWork> {
+        Vec::new()
     }
 
     /// Returns the results of each emulated client, if they were recorded. Called after the pass.

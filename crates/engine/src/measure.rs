@@ -11,8 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
-    Caveat, ClientResult, FrameDelivery, KindResult, OfferedLoad, Pass, PassResult, ProcessorWait,
-    RunSpec, Scope, Share, Span, Stalls, TimelinePoint, WarmedUp, Work, WorkerTime, panicked,
+    Caveat, ClientResult, FrameDelivery, KindResult, OfferedLoad, Pass, PassResult, PathWork,
+    ProcessorWait, RunSpec, Scope, Share, Span, Stalls, TimelinePoint, WarmedUp, Work, WorkerTime,
+    panicked,
 };
 use workload::OpStream;
 use workload::journal::AckedDurability;
@@ -61,6 +62,7 @@ struct WorkerReport {
     slots: u32,
     tally: BackendCounts,
     clients: Vec<ClientResult>,
+    paths: Vec<PathWork>,
     caveats: Vec<Caveat>,
 }
 
@@ -368,6 +370,7 @@ impl Ready {
             slots: queue_depth as u32,
             tally,
             clients: backend.clients(),
+            paths: backend.paths(),
             caveats,
         }
     }
@@ -578,6 +581,7 @@ impl MeasuredPass {
             WorkerTime::merge_slowest(&mut scope.worst_p95, &p95_of_kinds(&kinds));
         }
         KindResult::merge_all(&mut self.result.kinds, kinds);
+        PathWork::merge_all(&mut scope.paths, &report.paths);
         self.result.clients.extend(report.clients);
         for caveat in report.caveats {
             if !self.result.caveats.contains(&caveat) {

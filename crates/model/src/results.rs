@@ -8,6 +8,7 @@ pub mod client;
 pub mod durability;
 pub(crate) mod held_ops;
 pub mod histogram;
+pub(crate) mod path;
 pub(crate) mod scope;
 pub(crate) mod share;
 pub mod telemetry;

@@ -121,11 +121,12 @@ pub struct Range {
 impl Setting {
     /// Settings of how to speak to a server, which are also allowed in an address or a
     /// `[[target]]`.
-    pub const OF_TARGETS: [Self; 8] = [
+    pub const OF_TARGETS: [Self; 9] = [
         Self::NfsVers,
         Self::Proto,
         Self::XprtSec,
         Self::Nconnect,
+        Self::MaxConnect,
         Self::TransferSize,
         Self::Timeo,
         Self::Retrans,

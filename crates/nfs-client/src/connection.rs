@@ -9,6 +9,7 @@
 mod client4;
 mod control;
 mod delegations;
+mod paths;
 mod recovery;
 mod shared_session;
 
@@ -35,6 +36,9 @@ pub(crate) use client4::Client4;
 pub(crate) use control::Control;
 pub use delegations::DelegationCounts;
 pub(crate) use delegations::DelegationUser;
+pub use paths::PathCounters;
+use paths::Paths;
+pub(crate) use paths::addresses;
 pub(crate) use recovery::RENEWAL_SLOTS;
 use recovery::{Outage, Renewal};
 use shared_session::SessionUser;
@@ -57,6 +61,8 @@ pub struct ConnectionOptions {
     pub reconnect: bool,
     /// The caller, if it differs from the mount's.
     pub identity: Option<Identity>,
+    /// Number of the address to use, in the order of the mount's: 0 for the first.
+    pub path: usize,
 }
 
 /// One call at a time, nothing to write, READ payloads discarded.
@@ -68,6 +74,7 @@ impl Default for ConnectionOptions {
             keep_payload: None,
             reconnect: true,
             identity: None,
+            path: 0,
         }
     }
 }
@@ -76,12 +83,16 @@ impl Default for ConnectionOptions {
 #[derive(Debug)]
 pub struct Connection {
     link: Link,
+    /// The address in use.
     target: Arc<Target>,
+    paths: Paths,
     pool: Arc<Vec<u8>>,
     reconnect: bool,
     trouble: Option<Outage>,
     /// A socket whose connect is still in progress.
     connecting: Option<OwnedFd>,
+    /// The group of addresses on which the session is valid.
+    group: usize,
     /// The v4 client that this connection belongs to.
     client: Option<Arc<Client4>>,
     /// Use of a session, in v4.1 and later.
@@ -98,22 +109,35 @@ pub struct Connection {
     tcp: TcpMeter,
 }
 
-/// The server that connections of a mount go to.
-#[derive(Debug)]
+/// The server that connections of a mount go to, at one address.
+#[derive(Debug, Clone)]
 pub(crate) struct Target {
     /// Name of the service, for messages.
     pub(crate) service: &'static str,
     pub(crate) server: SocketAddr,
     pub(crate) options: MountOptions,
+    /// Number of the group of addresses that have the same sessions.
+    pub(crate) group: usize,
 }
 
 impl Connection {
-    /// Connects to a service.
+    /// Connects to a service at one address.
     pub(crate) fn connect_to(
         target: &Arc<Target>,
         version: ProtocolVersion,
         options: &ConnectionOptions,
     ) -> Result<Self, MountError> {
+        Self::connect_at(&Arc::from([Arc::clone(target)]), 0, version, options)
+    }
+
+    /// Connects to a service at one of several addresses.
+    pub(crate) fn connect_at(
+        targets: &Arc<[Arc<Target>]>,
+        path: usize,
+        version: ProtocolVersion,
+        options: &ConnectionOptions,
+    ) -> Result<Self, MountError> {
+        let target = &targets[path];
         let transport = target.open_within(target.options.timeout)?;
         let payload = match options.keep_payload {
             Some(bytes_per_slot) => PayloadMode::Keep { bytes_per_slot },
@@ -132,10 +156,12 @@ impl Connection {
         Ok(Self {
             link: Link::new(transport, session),
             target: Arc::clone(target),
+            paths: Paths::new(Arc::clone(targets), path),
             pool: Arc::clone(&options.write_pool),
             reconnect: options.reconnect,
             trouble: None,
             connecting: None,
+            group: target.group,
             client: None,
             session_user: None,
             identity: if version.is_stateful() { options.identity.clone() } else { None },
@@ -381,6 +407,7 @@ impl Connection {
     /// Resets the TCP counters. A system call: not for the measured path.
     pub fn begin_tcp_counters(&mut self) {
         self.tcp = TcpMeter::begin_at(&self.link.transport);
+        self.begin_path_counters();
     }
 
     /// Returns what TCP did since [`Connection::begin_tcp_counters`], including on sockets that
@@ -454,7 +481,7 @@ impl Target {
     }
 
     fn opening_within(&self, timeout: Duration) -> Opening<'_> {
-        let Self { service, server, options } = self;
+        let Self { service, server, options, .. } = self;
         Opening { service, server: *server, options, timeout }
     }
 }
@@ -509,5 +536,5 @@ pub(crate) fn target_of(
     options: &MountOptions,
 ) -> Target {
     debug_assert!(service != NFS || server.port() != 0, "the port has been found");
-    Target { service, server, options: options.clone() }
+    Target { service, server, options: options.clone(), group: 0 }
 }

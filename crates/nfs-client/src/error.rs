@@ -18,8 +18,10 @@ use crate::listing::Unlistable;
 use crate::options::{Family, Proto};
 
 mod connection;
+mod trunking;
 
 pub use connection::{ConnectionError, PendingCalls};
+pub use trunking::{Difference, NotTrunked};
 
 /// Name of the service that returns the root of an export.
 pub(crate) const MOUNT: &str = "MOUNT";
@@ -242,6 +244,20 @@ pub enum MountError {
         server: SocketAddr,
         /// Paths that it does export, if it lists them.
         exports: Option<Vec<String>>,
+    },
+    /// A further address does not belong to the server.
+    #[error(transparent)]
+    NotTrunked(NotTrunked),
+    /// A further address is that of another one.
+    #[error(
+        "the further address `{address}` is {server}, which is in use already\n  hint: list each \
+         address of the server once; nconnect adds connections to one address"
+    )]
+    SameAddress {
+        /// The address as given.
+        address: String,
+        /// The address that it stands for.
+        server: SocketAddr,
     },
     /// A directory below the export does not exist or is not accessible.
     #[error(

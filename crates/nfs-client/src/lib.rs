@@ -22,12 +22,15 @@ pub mod probe;
 mod scratch;
 mod service;
 mod transport;
+mod trunking;
 
 /// The protocol types used by connections.
 pub use nfs_proto as proto;
 
-pub use connection::{CALLS_MAX, Connection, ConnectionOptions, DelegationCounts};
-pub use error::{CallFailure, ConnectionError, MissingAnswer, MountError, PendingCalls};
+pub use connection::{CALLS_MAX, Connection, ConnectionOptions, DelegationCounts, PathCounters};
+pub use error::{
+    CallFailure, ConnectionError, Difference, MissingAnswer, MountError, NotTrunked, PendingCalls,
+};
 pub use interrupt::{Interrupt, Interrupted};
 pub use listing::{DirEntry, LISTED_BYTES_MAX, LISTED_ENTRIES_MAX, Unlistable};
 pub use mount::Mount;
@@ -37,6 +40,7 @@ pub use options::{
 };
 pub use scratch::Scratch;
 pub use transport::{TcpCounters, TcpMeter, Tls, TlsOptions};
+pub use trunking::{ServerOwner, Trunking};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

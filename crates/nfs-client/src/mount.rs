@@ -8,12 +8,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use nfs_proto::DecodeError;
-use nfs_proto::client::{File, Operation, ProtocolVersion};
+use nfs_proto::client::{File, Operation, Outcome, ProtocolVersion};
 use nfs_proto::nfs3::Fsinfo;
 use nfs_proto::nfs4::{Op, OpCode, OpOk};
 
-use crate::connection::{Client4, Control, DelegationCounts, GrantedLimits, SessionSize, Target};
-use crate::error::{CallFailure, MountError};
+use crate::connection::{
+    Client4, Control, DelegationCounts, GrantedLimits, SessionSize, Target, addresses,
+};
+use crate::error::{CallFailure, Difference, MountError, NotTrunked};
 use crate::export::{MountedExport, mount_export, unmount_export};
 use crate::locate::connect_nfs;
 use crate::options::{MountOptions, Proto};
@@ -48,6 +50,8 @@ pub struct Mount {
     pub(crate) control: Control,
     options: MountOptions,
     source: Source,
+    /// The addresses of the server.
+    paths: Arc<[Arc<Target>]>,
     root: File,
     fsinfo: Fsinfo,
     rsize: u32,
@@ -71,6 +75,37 @@ impl Mount {
     /// # Errors
     /// [`MountError`], whose message says what to check.
     pub fn connect(options: &MountOptions) -> Result<Self, MountError> {
+        let mut mount = Self::connect_first(options)?;
+        mount.paths = find_paths(&mut mount)?.into();
+        Ok(mount)
+    }
+
+    /// Mounts again through the first address that answers, after this mount's connection was lost.
+    /// The addresses were compared before.
+    ///
+    /// # Errors
+    /// [`MountError`] of the first address.
+    pub fn reconnect(&self) -> Result<Self, MountError> {
+        let mut mounted = self.connect_again(&self.paths[0]);
+        for path in &self.paths[1..] {
+            if mounted.is_err()
+                && let Ok(mount) = self.connect_again(path)
+            {
+                mounted = Ok(mount);
+            }
+        }
+        mounted
+    }
+
+    fn connect_again(&self, path: &Target) -> Result<Self, MountError> {
+        let mut mount = Self::connect_first(&path.options)?;
+        mount.options = self.options.clone();
+        mount.paths = Arc::clone(&self.paths);
+        Ok(mount)
+    }
+
+    /// Mounts through the first address.
+    fn connect_first(options: &MountOptions) -> Result<Self, MountError> {
         if options.version.is_stateful() && options.proto == Proto::Udp {
             return Err(MountError::NoUdp { version: options.version });
         }
@@ -102,6 +137,7 @@ impl Mount {
             .congestion_control()
             .map_err(|reason| MountError::Socket { server, reason })?;
         Ok(Self {
+            paths: Arc::from([Arc::clone(control.target())]),
             control,
             source,
             root,
@@ -137,6 +173,38 @@ impl Mount {
     /// Returns the address of the NFS service.
     pub fn server(&self) -> SocketAddr {
         self.control.server()
+    }
+
+    /// Returns the addresses of the NFS service, in the order of the options.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        addresses(&self.paths)
+    }
+
+    /// Returns the number of sessions that connections to all addresses need at least: 0 without
+    /// sessions, 1 if the addresses share them.
+    pub fn session_groups(&self) -> usize {
+        if !self.options.version.has_sessions() {
+            return 0;
+        }
+        self.paths.iter().map(|path| path.group + 1).max().unwrap_or(0)
+    }
+
+    /// Checks in v3 that a file created through the first address is there at each further address:
+    /// a copy of a server may use the same handle for its root. Later versions compare the servers.
+    ///
+    /// # Errors
+    /// [`MountError::NotTrunked`].
+    pub fn check_addresses(&mut self, file: File) -> Result<(), MountError> {
+        if self.options.version.is_stateful() {
+            return Ok(());
+        }
+        for path in self.paths.clone().iter().skip(1) {
+            let mut control = connect_nfs(&path.options)?;
+            compare_files(&mut self.control, &mut control, &file)
+                .map_err(|failure| explain(NFS, &path.options, failure))?
+                .map_err(MountError::NotTrunked)?;
+        }
+        Ok(())
     }
 
     /// Returns the file system's limits as reported by the server; 0 for those it does not report.
@@ -183,9 +251,78 @@ impl Mount {
         if let Source::Client(client, _) = &self.source { Some(client) } else { None }
     }
 
-    pub(crate) fn target(&self) -> &Arc<Target> {
-        self.control.target()
+    pub(crate) fn paths(&self) -> &Arc<[Arc<Target>]> {
+        &self.paths
     }
+}
+
+/// Connects to the further addresses of a mount, and checks that each belongs to the same server.
+fn find_paths(mount: &mut Mount) -> Result<Vec<Arc<Target>>, MountError> {
+    let first = mount.server();
+    let mut paths = vec![Arc::clone(mount.control.target())];
+    for address in &mount.options.more_addresses.clone() {
+        let options = at_address(&mount.options, address);
+        let mut control = connect_nfs(&options)?;
+        let server = control.server();
+        if addresses(&paths).any(|known| known == server) {
+            return Err(MountError::SameAddress { address: address.clone(), server });
+        }
+        let found = match &mount.source {
+            Source::Client(client, _) => client.find_group(&mut control, first),
+            Source::Mounted(_) => compare_files(&mut mount.control, &mut control, &mount.root),
+        };
+        let group = found
+            .map_err(|failure| explain(NFS, &options, failure))?
+            .map_err(MountError::NotTrunked)?;
+        paths.push(Arc::new(Target { group, ..control.target().as_ref().clone() }));
+    }
+    Ok(paths)
+}
+
+/// Returns the options of a mount with another address of its server.
+fn at_address(options: &MountOptions, address: &str) -> MountOptions {
+    let split = address.rsplit_once(':').filter(|(host, _)| {
+        // An IPv6 address without brackets has no port.
+        host.ends_with(']') || !host.contains(':')
+    });
+    let (host, port) = match split {
+        Some((host, port)) => (host, port.parse().ok()),
+        None => (address, options.port),
+    };
+    MountOptions { host: host.to_owned(), port, more_addresses: Vec::new(), ..options.clone() }
+}
+
+/// Compares a file with what a further address has under the same handle. Without sessions, all
+/// addresses belong to one group.
+fn compare_files(
+    of_first: &mut Control,
+    control: &mut Control,
+    file: &File,
+) -> Result<Result<usize, NotTrunked>, CallFailure> {
+    let (first, server) = (of_first.server(), control.server());
+    let of_first = get_identity(of_first, file)?;
+    match get_identity(control, file) {
+        Ok(of_other) if of_other == of_first => Ok(Ok(0)),
+        Ok(of_other) => {
+            let why = Difference::FileSystem { of_first, of_other };
+            Ok(Err(NotTrunked { first, server, why }))
+        }
+        Err(failure) => match failure.status() {
+            Some(status) => {
+                let why = Difference::Handle { status };
+                Ok(Err(NotTrunked { first, server, why }))
+            }
+            None => Err(failure),
+        },
+    }
+}
+
+/// Returns the fsid and fileid of a file.
+fn get_identity(control: &mut Control, file: &File) -> Result<(u64, u64), CallFailure> {
+    control.operate(&Operation::Getattr { file }, |event| match event.result {
+        Ok(Outcome::Attributes(found)) => Ok((found.fsid, found.fileid)),
+        _ => Err(DecodeError::BadValue { what: "GETATTR", value: 0 }),
+    })
 }
 
 /// Reports that NFS has other versions, if that is why MOUNT is missing for this one.

@@ -21,12 +21,12 @@ impl Connection {
     /// [`MountError`], as for mounting.
     pub fn open(mount: &Mount, options: &ConnectionOptions) -> Result<Self, MountError> {
         let Some(client) = mount.client() else {
-            return Self::connect_to(mount.target(), mount.version(), options);
+            return open_path(mount, options);
         };
         // The lease is renewed in its own slot, so that it does not delay the caller's calls.
         let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
         let with_renewal = ConnectionOptions { slots, ..options.clone() };
-        let connection = Self::connect_to(mount.target(), mount.version(), &with_renewal)?;
+        let connection = open_path(mount, &with_renewal)?;
         let mut control = Control::new(connection);
         let client = join_connection(&mut control, client, options)
             .map_err(|failure| explain(NFS, mount.options(), failure))?;
@@ -52,6 +52,26 @@ impl Connection {
             .collect::<Result<Vec<_>, _>>()?;
         Ok((control.into_connection(), opened))
     }
+}
+
+/// Connects to the requested address of a mount, or to the next one that answers.
+fn open_path(mount: &Mount, options: &ConnectionOptions) -> Result<Connection, MountError> {
+    let paths = mount.paths();
+    let mut first_failure = None;
+    for step in 0..paths.len() {
+        let path = (options.path + step) % paths.len();
+        match Connection::connect_at(paths, path, mount.version(), options) {
+            Ok(mut connection) => {
+                if step > 0 {
+                    connection.note_unreachable(options.path);
+                }
+                return Ok(connection);
+            }
+            Err(error @ MountError::Interrupted { .. }) => return Err(error),
+            Err(error) => first_failure = first_failure.or(Some(error)),
+        }
+    }
+    Err(first_failure.expect("a mount has at least one address"))
 }
 
 /// Makes a connection part of the mount's client, or of a new one if it has an identity.

@@ -107,6 +107,10 @@ pub struct MountOptions {
     /// Port of NFS. By default the portmapper is queried, and if it does not answer, 2049 is used;
     /// version 4 uses 2049 right away.
     pub port: Option<u16>,
+    /// Further addresses of the same server: hosts, or hosts with the port of NFS there. Mounting
+    /// checks that they are the same server; connections may then use any of them, and move to
+    /// another one if theirs fails. In v3, v4.1 and later.
+    pub more_addresses: Vec<String>,
     /// Port of MOUNT. If only `port` is given, MOUNT is tried on that port first (some servers have
     /// one port for everything, perhaps next to another server's portmapper), then looked up at the
     /// portmapper. If neither is given, the portmapper is queried first, then the NFS port tried.
@@ -167,6 +171,7 @@ impl MountOptions {
         Self {
             host: host.into(),
             port: None,
+            more_addresses: Vec::new(),
             mount_port: None,
             portmap_port: portmap::PORT,
             export: export.into(),

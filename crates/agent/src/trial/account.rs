@@ -56,6 +56,7 @@ impl Trial<'_> {
             };
             result.cross_checks = accounting::cross_checks(spec, &result, &sources);
             result.caveats.extend(caveats::about_recovery(&tally.recovered));
+            result.caveats.extend(caveats::about_paths(&result.scope.paths));
             if is_whole(&result, &ending) {
                 result.caveats.extend(caveats::recovered(&tally.recovered));
             } else {

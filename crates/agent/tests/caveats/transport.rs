@@ -85,7 +85,7 @@ fn names_connections_without_calls() {
     let mut trunked = requested(1, XprtSec::None);
     trunked.server.more_addresses = vec!["10.0.1.1".to_owned()];
     assert_eq!(caveats(Some(&trunked), "", &[200], None), []);
-    trunked.mounting.max_connect = Some(4);
+    trunked.mounting.nfs.max_connect = Some(4);
     assert_eq!(caveats(Some(&trunked), "", &[120, 80], None), []);
     let [caveat] = &caveats(Some(&trunked), "", &[200, 0], None)[..] else { panic!() };
     assert!(caveat.evidence.starts_with("max_connect and nconnect make 2"), "{}", caveat.evidence);

@@ -10,9 +10,9 @@ use fleet::{PassEnd, TrialAbort};
 use model::soak::Recovery;
 use model::{
     Caveat, ClientTimes, CrossCheck, DataCheck, Fact, FrameDelivery, Host, HostResult,
-    IntervalSample, IntervalTimes, KindResult, ListingWork, OfferedLoad, PassResult, ProcessorWait,
-    RunSpec, Scope, Span, Stalls, TimelinePoint, TrainingWork, WarmedUp, WireBytes, Work,
-    WorkerTime, WorkingSet,
+    IntervalSample, IntervalTimes, KindResult, ListingWork, OfferedLoad, PassResult, PathWork,
+    ProcessorWait, RunSpec, Scope, Span, Stalls, TimelinePoint, TrainingWork, WarmedUp, WireBytes,
+    Work, WorkerTime, WorkingSet,
 };
 use model::{CaveatCode, Pass};
 use stats::host_balance;
@@ -260,6 +260,7 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
     all.slots = first.slots;
     all.wire = first.wire;
     all.interference.clone_from(&first.interference);
+    all.paths.clone_from(&first.paths);
     WarmedUp::merge_all(&mut all.warmup, &first.warmup);
     for part in others {
         let more = &part.end.result.scope;
@@ -277,6 +278,7 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
         add_known(&mut all.wire, more.wire, WireBytes::add);
         WorkerTime::merge_slowest(&mut all.worst_p95, &more.worst_p95);
         all.slots = all.slots.saturating_add(more.slots);
+        PathWork::merge_all(&mut all.paths, &more.paths);
         all.interference.merge(&more.interference);
         WarmedUp::merge_all(&mut all.warmup, &more.warmup);
     }

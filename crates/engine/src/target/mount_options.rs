@@ -13,6 +13,7 @@ pub fn mount_options(target: &NfsTarget) -> MountOptions {
     let groups = who.groups.clone();
     MountOptions {
         port: target.port,
+        more_addresses: target.further_addresses().to_vec(),
         family: target.family.map(family),
         mount_port: target.mount_port,
         version: protocol_version(version),

@@ -425,6 +425,7 @@ impl NfsDirectory {
             closable: false,
             own: 1,
             clients: ClientRecords::default(),
+            paths: Vec::new(),
         };
         Ok(Nfs::new(connection, set, Arc::new(SystemClock::new())))
     }

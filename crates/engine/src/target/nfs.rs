@@ -91,6 +91,16 @@ impl NfsAccess {
             let marked = mark(&mut mount, work, &work_name);
             marked.map_err(|failure| not_writable(&shown, target, &failure, &work_name))?;
         }
+        if !target.further_addresses().is_empty() {
+            let checked = mount.check_addresses(work);
+            if let Err(error) = checked {
+                if is_ours {
+                    // Nothing else is in it; if that fails, clean finds it by its mark.
+                    let _ = remove_emptied(&mut mount, work, &work_name);
+                }
+                return Err(mount_error(&shown, &error));
+            }
+        }
         if !is_ours && !config.joins {
             let reason = "it already exists".to_owned();
             return Err(TargetError::Io { what: "create", location: work_name, reason });
@@ -186,7 +196,7 @@ impl NfsAccess {
             return first;
         }
         // If there is no new connection, the first failure is more informative.
-        let Ok(fresh) = connect(mount.options()) else { return first };
+        let Ok(fresh) = mount.reconnect() else { return first };
         *mount = fresh;
         job(&mut mount)
     }
@@ -287,11 +297,12 @@ impl TargetAccess for NfsAccess {
 
     fn facts(&self) -> Vec<Fact> {
         let mount = self.mount();
+        let addresses: Vec<String> = mount.addresses().map(|at| at.to_string()).collect();
         let limits = mount.fsinfo();
         let size = |bytes: u32| Size(u64::from(bytes)).to_string();
         let fact =
             |name: &str, value: String, source: &str| Fact::new("target", name, value, source);
-        vec![
+        let mut facts = vec![
             fact("server", mount.server().to_string(), "connect(2)"),
             fact("path", mount.options().export.clone(), "plan"),
             fact("rtmax", size(limits.read_bytes_max), "FSINFO"),
@@ -303,7 +314,17 @@ impl TargetAccess for NfsAccess {
                 mount.congestion_control().unwrap_or("none").to_owned(),
                 "TCP_CONGESTION",
             ),
-        ]
+        ];
+        if addresses.len() > 1 {
+            let (shared, source) = match mount.session_groups() {
+                0 => ("the same files", "GETATTR"),
+                1 => ("the same sessions", "EXCHANGE_ID, BIND_CONN_TO_SESSION"),
+                _ => ("the same client, with sessions of their own", "EXCHANGE_ID"),
+            };
+            let value = format!("{} have {shared}", addresses.join(" and "));
+            facts.push(fact("addresses", value, source));
+        }
+        facts
     }
 
     /// Returns all delegations, and reports what happened to those of this pass, if there were any.

@@ -207,9 +207,9 @@ fn mounts_through_further_addresses() {
     };
     let main = ("10.0.0.1".to_owned(), None);
     assert_eq!(trunks(&spec), std::slice::from_ref(&main));
-    spec.mounting.max_connect = Some(2);
+    spec.mounting.nfs.max_connect = Some(2);
     assert_eq!(trunks(&spec), [main.clone(), ("10.0.1.1".to_owned(), Some(2))]);
-    (spec.mounting.max_connect, spec.mounting.nfs.nconnect) = (Some(8), 2);
+    (spec.mounting.nfs.max_connect, spec.mounting.nfs.nconnect) = (Some(8), 2);
     let both = [("10.0.1.1".to_owned(), Some(3)), ("[fe80::2]".to_owned(), Some(4))];
     assert_eq!(trunks(&spec), [vec![main.clone()], both.to_vec()].concat());
     // The addresses are on the network.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::interference::Interference;
 use crate::faults::soak::{DataCheck, Recovery};
+use crate::results::path::PathWork;
 use crate::runs::op::OpKind;
 use crate::runs::sampling::{ProcessorWait, Stalls, Work};
 
@@ -48,6 +49,8 @@ pub struct Scope {
     pub slots: u32,
     /// Bytes of all NFS calls and replies during the pass; `None` if they are not counted.
     pub wire: Option<WireBytes>,
+    /// What each of the server's addresses did; empty unless there are several.
+    pub paths: Vec<PathWork>,
     /// External disturbances of the pass.
     pub interference: Interference,
 }

@@ -32,6 +32,8 @@ pub enum Impossible {
     TlsWithV2,
     /// A UDP client has a single socket without connections.
     ConnectionsOverUdp,
+    /// Nor does it use several addresses.
+    AddressesOverUdp,
     /// v2 has 32-bit offsets.
     FileTooLargeForV2,
     /// v2 transfers at most 8 KiB at a time.
@@ -103,6 +105,7 @@ impl fmt::Display for Impossible {
             Self::TlsOverUdp => f.write_str("TLS runs over TCP only"),
             Self::TlsWithV2 => f.write_str("TLS is for v3 and newer"),
             Self::ConnectionsOverUdp => f.write_str("nconnect is for TCP only"),
+            Self::AddressesOverUdp => f.write_str("several addresses are for TCP only"),
             Self::FileTooLargeForV2 => f.write_str("file too large for v2"),
             Self::TransferTooLargeForV2 => f.write_str("v2 transfers at most 8 KiB at a time"),
             Self::TransferTooLargeForUdp => f.write_str("transfer too large for a UDP datagram"),
@@ -167,7 +170,7 @@ impl RunSpec {
             if nfs.settings.xprtsec == XprtSec::Mtls {
                 return Some(Impossible::MtlsOfOwnClient);
             }
-            if let Some(why) = of_users(nfs) {
+            if let Some(why) = of_users(nfs).or_else(|| of_addresses(nfs)) {
                 return Some(why);
             }
         }
@@ -229,6 +232,21 @@ fn of_users(nfs: &NfsTarget) -> Option<Impossible> {
     }
 }
 
+/// v4.0 has neither sessions nor a way to tell whether two addresses are the same server; in v3,
+/// its file handles are compared.
+fn of_addresses(nfs: &NfsTarget) -> Option<Impossible> {
+    let NfsSettings { version, proto, .. } = nfs.settings;
+    if nfs.further_addresses().is_empty() {
+        None
+    } else if proto == Proto::Udp {
+        Some(Impossible::AddressesOverUdp)
+    } else if matches!(version, NfsVersion::V2 | NfsVersion::V4_0) {
+        Some(Impossible::TrunkingOfVersion(version))
+    } else {
+        None
+    }
+}
+
 fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
     if !lab.is_served() {
         return if lab.own_client { Some(Impossible::DiskByNfs) } else { None };
@@ -253,7 +271,7 @@ fn of_lab(lab: &LabSpec, nfs: &NfsSettings) -> Option<Impossible> {
             return Some(Impossible::RdmaOfServer);
         }
     }
-    let is_trunked = lab.mounts_own_export() && lab.mounting.max_connect.unwrap_or(1) > 1;
+    let is_trunked = lab.mounts_own_export() && nfs.max_connect.unwrap_or(1) > 1;
     if is_trunked && nfs.version < NfsVersion::V4_1 {
         return Some(Impossible::TrunkingOfVersion(nfs.version));
     }
@@ -326,6 +344,7 @@ mod tests {
             Impossible::TlsOverUdp,
             Impossible::TlsWithV2,
             Impossible::ConnectionsOverUdp,
+            Impossible::AddressesOverUdp,
             Impossible::FileTooLargeForV2,
             Impossible::TransferTooLargeForV2,
             Impossible::TransferTooLargeForUdp,
@@ -358,6 +377,7 @@ mod tests {
         TLS runs over TCP only
         TLS is for v3 and newer
         nconnect is for TCP only
+        several addresses are for TCP only
         file too large for v2
         v2 transfers at most 8 KiB at a time
         transfer too large for a UDP datagram
@@ -494,12 +514,26 @@ mod tests {
         };
         assert_eq!(kerberos(ServerKind::Knfsd), None);
         let trunked = |version| {
-            let mut spec = LabSpec::new(Host::local("s"), Host::local("c"));
-            spec.mounting.max_connect = Some(2);
-            of_lab(&spec, &NfsSettings { version, ..NfsSettings::default() })
+            let spec = LabSpec::new(Host::local("s"), Host::local("c"));
+            let nfs = NfsSettings { version, max_connect: Some(2), ..NfsSettings::default() };
+            of_lab(&spec, &nfs)
         };
         let of_v3 = Impossible::TrunkingOfVersion(NfsVersion::V3);
         assert_eq!([NfsVersion::V3, NfsVersion::V4_1].map(trunked), [Some(of_v3), None]);
+        let own = |proto, version, max_connect| {
+            let mut nfs = NfsTarget::new("a", "/e");
+            nfs.more_addresses = vec!["b".to_owned()];
+            nfs.settings = NfsSettings { version, proto, max_connect, ..NfsSettings::default() };
+            of_addresses(&nfs)
+        };
+        let (v2, v4_0) = (NfsVersion::V2, NfsVersion::V4_0);
+        assert_eq!(own(Proto::Udp, v2, None), Some(Impossible::AddressesOverUdp));
+        for version in [v2, v4_0] {
+            let why = Some(Impossible::TrunkingOfVersion(version));
+            assert_eq!(own(Proto::Tcp, version, None), why);
+            assert_eq!(own(Proto::Tcp, version, Some(1)), None);
+        }
+        assert_eq!([NfsVersion::V3, NfsVersion::V4_1].map(|v| own(Proto::Tcp, v, None)), [None; 2]);
         let rdma = |path, kind| {
             let mut spec = LabSpec::new(Host::local("s"), Host::local("c"));
             (spec.path, spec.serving.kind) = (path, kind);

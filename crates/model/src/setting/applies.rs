@@ -164,6 +164,17 @@ pub(super) fn mounts_own_export(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::mounts_own_export)
 }
 
+/// Returns true if the server may have several addresses.
+pub(super) fn may_trunk(run: &RunSpec) -> bool {
+    match run.target.nfs() {
+        Some(nfs) if run.lab.is_none() => !nfs.more_addresses.is_empty(),
+        Some(_) => is_lab(run, |lab| {
+            lab.path == DataPath::Network && !lab.server.more_addresses.is_empty()
+        }),
+        None => mounts_own_export(run),
+    }
+}
+
 /// Returns true if files are on a file system of the server, rather than in the memory of our own.
 pub(super) fn has_storage(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::has_storage)

@@ -173,12 +173,6 @@ settings! {
         .when(is_tunnel);
     /// Additional options of nfs(5), such as noac. Not for nfs, nor for data_path disk.
     MountOptions => words("mount_options", lab!(mounting.options)).when(is_mounted);
-    /// Maximum number of connections to different addresses of the server (session trunking): its
-    /// `address`, and as many of its `more_addresses` as this allows. Only for NFS mounts that a
-    /// plan makes, of v4.1 and later; not for `system` and `mount`.
-    // Linux, include/linux/nfs_fs.h: NFS_MAX_TRANSPORTS.
-    MaxConnect => count("max_connect", lab!(mounting.max_connect)).unit("connections")
-        .range(1, 16, "kernels have the same limit").open("unchanged").when(mounts_own_export);
     /// Security flavor of the mount; exports of knfsd then allow only this one. server: the first
     /// one that the server offers. Kerberos needs a KDC, rpc.gssd on the clients, and rpc.svcgssd
     /// or gssproxy on the server. Only for NFS mounts that a plan makes; not for `system` and
@@ -513,6 +507,14 @@ settings! {
     // nfs(5), nconnect.
     Nconnect => count("nconnect", nfs!(nconnect)).unit("connections")
         .range(1, 16, "kernels have the same limit").of_targets().always_shown();
+    /// Maximum number of the server's addresses to use at the same time (trunking), each further
+    /// one with a connection of its own. unchanged: all that an nfs:// target names, the first one
+    /// for mounts. Mounts need v4.1 or later. Also with a target. Only for NFS mounts that a plan
+    /// makes, and for nfs:// targets with several addresses; not for `system` and `mount`.
+    // Linux, include/linux/nfs_fs.h: NFS_MAX_TRANSPORTS.
+    MaxConnect => count("max_connect", nfs!(max_connect)).unit("addresses")
+        .range(1, 16, "kernels have the same limit").open("unchanged").of_targets()
+        .when(may_trunk);
     /// Maximum payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only
     /// for nfs:// targets and mounts that a plan makes; not for metadata.
     // Linux, include/linux/nfs_xdr.h: NFS_MIN_FILE_IO_SIZE, NFS_MAX_FILE_IO_SIZE.

@@ -272,10 +272,6 @@ pub struct Mounting {
     pub transfer_size_bytes: Option<u32>,
     /// Other options of nfs(5), as `name` or `name=value`.
     pub options: Vec<String>,
-    /// Maximum number of connections to different addresses of the server; `None` leaves it to the
-    /// kernel, which uses one address.
-    #[serde(default)]
-    pub max_connect: Option<u32>,
     /// Security flavor.
     #[serde(default)]
     pub sec: MountSec,
@@ -308,7 +304,7 @@ impl Mounting {
         if nfs.nconnect > 1 {
             options.push(format!("nconnect={}", nfs.nconnect));
         }
-        if let Some(connections) = self.max_connect {
+        if let Some(connections) = nfs.max_connect {
             options.push(format!("max_connect={connections}"));
         }
         if let Some(bytes) = self.transfer_size_bytes {
@@ -500,7 +496,7 @@ impl LabSpec {
         if !self.mounts_own_export() || self.path != DataPath::Network {
             return &[];
         }
-        let further = self.mounting.max_connect.unwrap_or(1).saturating_sub(1) as usize;
+        let further = self.mounting.nfs.max_connect.unwrap_or(1).saturating_sub(1) as usize;
         let addresses = &self.server.more_addresses;
         &addresses[..further.min(addresses.len())]
     }

@@ -154,6 +154,9 @@ pub struct NfsSettings {
     pub xprtsec: XprtSec,
     /// Connections per client, 1 to 16.
     pub nconnect: u32,
+    /// Maximum number of addresses of the server that are used at the same time; `None` uses those
+    /// that a target names, and the first one for mounts.
+    pub max_connect: Option<u32>,
     /// How long to wait for a reply over UDP before retransmitting, in milliseconds. Doubles with
     /// each retransmission.
     pub timeo_ms: u64,
@@ -187,6 +190,7 @@ impl Default for NfsSettings {
             proto: Proto::Tcp,
             xprtsec: XprtSec::None,
             nconnect: 1,
+            max_connect: None,
             timeo_ms: 1_100,
             retrans: 3,
             udp_window: UdpWindow::Adaptive,
@@ -208,6 +212,10 @@ pub struct NfsTarget {
     pub host: String,
     /// Port of the NFS program; `None` queries the portmapper.
     pub port: Option<u16>,
+    /// Further addresses of the same server, to be used at the same time: hosts, or hosts with the
+    /// port of NFS there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_addresses: Vec<String>,
     /// Port of the MOUNT program; `None` queries the portmapper.
     pub mount_port: Option<u16>,
     /// Address family to use; `None` for any.
@@ -283,6 +291,7 @@ impl NfsTarget {
         Self {
             host: host.into(),
             port: None,
+            more_addresses: Vec::new(),
             mount_port: None,
             family: None,
             path: path.into(),
@@ -299,6 +308,15 @@ impl NfsTarget {
         self.identity.uid.saturating_add(client % self.settings.client_uids.max(1))
     }
 
+    /// Returns the further addresses that are used, as far as `max_connect` allows.
+    pub fn further_addresses(&self) -> &[String] {
+        let further = match self.settings.max_connect {
+            Some(most) => most.saturating_sub(1) as usize,
+            None => self.more_addresses.len(),
+        };
+        &self.more_addresses[..further.min(self.more_addresses.len())]
+    }
+
     /// Returns true if the server is on this host, judging by its name.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<std::net::IpAddr>();
@@ -313,10 +331,14 @@ impl fmt::Display for NfsTarget {
         }
         let host =
             if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        match self.port {
-            Some(port) => write!(f, "nfs://{host}:{port}{}", self.path),
-            None => write!(f, "nfs://{host}{}", self.path),
+        write!(f, "nfs://{host}")?;
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
         }
+        for address in &self.more_addresses {
+            write!(f, ",{address}")?;
+        }
+        f.write_str(&self.path)
     }
 }
 
@@ -348,5 +370,18 @@ mod tests {
         let nfs = NfsTarget { port: Some(2049), ..NfsTarget::new("::1", "/export") };
         assert_eq!(nfs.to_string(), "nfs://[::1]:2049/export");
         assert!(nfs.is_loopback());
+    }
+
+    #[test]
+    fn limits_addresses_to_max_connect() {
+        let more = ["b", "[::1]:2050"].map(str::to_owned).to_vec();
+        let mut nfs = NfsTarget { more_addresses: more, ..NfsTarget::new("a", "/export") };
+        assert_eq!(nfs.to_string(), "nfs://a,b,[::1]:2050/export");
+        let used = |nfs: &NfsTarget| nfs.further_addresses().len();
+        assert_eq!(used(&nfs), 2);
+        for (most, further) in [(1, 0), (2, 1), (3, 2), (4, 2)] {
+            nfs.settings.max_connect = Some(most);
+            assert_eq!(used(&nfs), further, "max_connect {most}");
+        }
     }
 }

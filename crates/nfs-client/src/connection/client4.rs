@@ -8,6 +8,7 @@
 //! 7530 section 9.1, RFC 8881 sections 2.4, 2.10 and 18.35 to 18.51.
 
 use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -23,8 +24,9 @@ use nfs_proto::{CallError, DecodeError, Status};
 use super::Control;
 use super::delegations::{DelegationCounters, DelegationUser, Delegations};
 use super::shared_session::{GrantedLimits, SessionSize, SessionUser, SharedSession};
-use crate::error::CallFailure;
+use crate::error::{CallFailure, Difference, NotTrunked};
 use crate::options::TRANSFER_BYTES_DEFAULT;
+use crate::trunking::{ServerOwner, Trunking};
 
 /// The program number of our callbacks, from the range for private use.
 ///
@@ -61,8 +63,12 @@ struct Record {
     complete: bool,
     connections: u64,
     lease: Duration,
-    /// The session shared by connections.
-    shared: Option<SharedSession>,
+    /// The server, as it names itself.
+    server: ServerOwner,
+    /// The parts of the server that have sessions of their own, by the group of addresses.
+    minors: Vec<u64>,
+    /// The session shared by connections, of each of these groups.
+    shared: Vec<Option<SharedSession>>,
     /// Sessions of connections for which the shared one had no slots left.
     own_sessions: Vec<OwnSession>,
     /// Other clients of the same mount, for connections with their own identities.
@@ -93,7 +99,9 @@ impl Client4 {
             complete: false,
             connections: 0,
             lease: Duration::from_secs(90),
-            shared: None,
+            server: ServerOwner::default(),
+            minors: Vec::new(),
+            shared: Vec::new(),
             own_sessions: Vec::new(),
             others: Vec::new(),
         };
@@ -118,7 +126,12 @@ impl Client4 {
     fn register(&self, control: &mut Control, record: &mut Record) -> Result<(), CallFailure> {
         let owner = ClientOwner { verifier: self.verifier, id: self.name.as_bytes() };
         let (client, sequence) = if self.version.has_sessions() {
-            exchange_id(control, owner)?
+            let exchanged = exchange_id(control, owner)?;
+            if record.minors.is_empty() {
+                record.minors.push(exchanged.server.minor);
+            }
+            record.server = exchanged.server;
+            (exchanged.client, exchanged.sequence)
         } else {
             (set_client_id(control, owner)?, 0)
         };
@@ -130,7 +143,7 @@ impl Client4 {
         record.complete = false;
         // A server that has forgotten the client has none of its sessions, and may reuse their ids.
         record.own_sessions.clear();
-        record.shared = None;
+        record.shared.clear();
         self.delegations.clear();
         Ok(())
     }
@@ -150,8 +163,10 @@ impl Client4 {
         let forgotten = if self.version.has_sessions() {
             // Drop only the session that refused this connection. Another connection may already
             // have created its successor, which we then join.
-            if record.shared.as_ref().is_some_and(|shared| shared.id == session) {
-                record.shared = None;
+            for shared in &mut record.shared {
+                if shared.as_ref().is_some_and(|shared| shared.id == session) {
+                    *shared = None;
+                }
             }
             // BADSESSION only means that the session is gone, not the client: an administrator can
             // destroy a session. Only CREATE_SESSION shows whether the client is still known; after
@@ -169,6 +184,44 @@ impl Client4 {
             self.register(control, &mut record)?;
         }
         self.join_as(control, &mut record).map(drop)
+    }
+
+    /// Introduces the client at a further address of its server, and returns the group of addresses
+    /// that it belongs to.
+    ///
+    /// **Source:** RFC 8881 sections 2.10.5 and 2.10.5.1.
+    pub(crate) fn find_group(
+        &self,
+        control: &mut Control,
+        first: SocketAddr,
+    ) -> Result<Result<usize, NotTrunked>, CallFailure> {
+        let owner = ClientOwner { verifier: self.verifier, id: self.name.as_bytes() };
+        let found = exchange_id(control, owner)?;
+        let mut record = self.lock_record();
+        let server = control.server();
+        let refused = |why| Ok(Err(NotTrunked { first, server, why }));
+        match record.server.trunking_with(&found.server) {
+            Trunking::Nothing => {
+                let (of_first, of_other) = (record.server.to_string(), found.server.to_string());
+                return refused(Difference::Owner { of_first, of_other });
+            }
+            Trunking::Session | Trunking::ClientId => {}
+        }
+        if found.client != record.client {
+            return refused(Difference::Client { owner: found.server.to_string() });
+        }
+        let known = record.minors.iter().position(|minor| *minor == found.server.minor);
+        let group = known.unwrap_or(record.minors.len());
+        if known.is_none() {
+            record.minors.push(found.server.minor);
+        }
+        // A server may claim to be another one: only the other one knows the session.
+        if let Some(Some(shared)) = record.shared.get(group)
+            && !bind_connection(control, shared.id, direction::FORE)?
+        {
+            return refused(Difference::Session { owner: found.server.to_string() });
+        }
+        Ok(Ok(group))
     }
 
     /// Makes a connection part of this client.
@@ -225,7 +278,8 @@ impl Client4 {
         record: &mut Record,
         mut binding: Binding,
     ) -> Result<GrantedLimits, CallFailure> {
-        let shared = match record.shared.take() {
+        let group = control.target().group;
+        let shared = match record.take_shared(group) {
             // The server may have forgotten it since, in a restart between two passes.
             Some(shared) if bind_connection(control, shared.id, self.direction())? => shared,
             _ => {
@@ -234,7 +288,7 @@ impl Client4 {
                 SharedSession::new(id, &channel)
             }
         };
-        let shared = record.shared.insert(shared);
+        let shared = record.shared[group].insert(shared);
         if let Some(slots) = shared.take_slots(binding.slots, self.size) {
             binding.session = shared.id;
             control.session().bind_share(&binding, &shared.share(&slots));
@@ -314,7 +368,7 @@ impl Client4 {
         self.destroy_unused(control)?;
         let mut record = self.lock_record();
         let own = control.session().session_id();
-        let is_shared = record.shared.as_ref().is_some_and(|shared| shared.id == own);
+        let is_shared = record.shared.iter().flatten().any(|shared| shared.id == own);
         if record.users() > u32::from(is_shared) {
             return Ok(());
         }
@@ -327,9 +381,17 @@ impl Client4 {
 }
 
 impl Record {
+    /// Takes the session shared by the connections to a group of addresses.
+    fn take_shared(&mut self, group: usize) -> Option<SharedSession> {
+        if self.shared.len() <= group {
+            self.shared.resize_with(group + 1, || None);
+        }
+        self.shared[group].take()
+    }
+
     /// Returns the number of connections in sessions, including the mount's.
     fn users(&self) -> u32 {
-        let mut users = self.shared.as_ref().map_or(0, SharedSession::users);
+        let mut users = self.shared.iter().flatten().map(SharedSession::users).sum::<u32>();
         users += self.own_sessions.iter().map(|own| u32::from(own.is_used())).sum::<u32>();
         users
     }
@@ -348,7 +410,7 @@ impl Record {
     /// **Source:** RFC 8881 section 18.50.3.
     fn destroy_all(&mut self, control: &mut Control) -> Result<(), CallFailure> {
         self.destroy_unused_sessions(control)?;
-        if let Some(shared) = self.shared.take() {
+        for shared in self.shared.drain(..).flatten() {
             destroy_session(control, shared.id)?;
         }
         destroy_client(control, self.client)
@@ -407,11 +469,15 @@ fn ignore_refusal(result: Result<(), CallFailure>) -> Result<(), CallFailure> {
     }
 }
 
+/// The answer to EXCHANGE_ID.
+struct Exchanged {
+    client: ClientId,
+    sequence: u32,
+    server: ServerOwner,
+}
+
 /// Registers a client in v4.1 and later. **Source:** RFC 8881 section 18.35.
-fn exchange_id(
-    control: &mut Control,
-    owner: ClientOwner<'_>,
-) -> Result<(ClientId, u32), CallFailure> {
+fn exchange_id(control: &mut Control, owner: ClientOwner<'_>) -> Result<Exchanged, CallFailure> {
     let op = Op::ExchangeId {
         owner,
         flags: exchange::USE_NON_PNFS,
@@ -419,7 +485,11 @@ fn exchange_id(
         implementation: None,
     };
     control.compound(&[op], |event| match event.result_of(OpCode::ExchangeId)? {
-        OpOk::ExchangeId { client, sequence, .. } => Ok((client, sequence)),
+        OpOk::ExchangeId { client, sequence, server_minor_id, server_major_id, scope, .. } => {
+            let (major, scope) = (server_major_id.to_vec(), scope.to_vec());
+            let server = ServerOwner { major, minor: server_minor_id, scope };
+            Ok(Exchanged { client, sequence, server })
+        }
         _ => Err(unexpected_result()),
     })
 }

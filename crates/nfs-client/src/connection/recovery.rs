@@ -86,11 +86,14 @@ pub(super) struct Outage {
     pub(super) pause_ns: u64,
     /// When the attempt in progress started.
     pub(super) begun_ns: u64,
+    /// Number of attempts so far.
+    pub(super) attempts: usize,
 }
 
 impl Outage {
-    fn new(now_ns: u64) -> Self {
-        Self { since_ns: now_ns, next_ns: None, pause_ns: PAUSE_NS_MIN, begun_ns: now_ns }
+    pub(super) fn new(now_ns: u64) -> Self {
+        let pause_ns = PAUSE_NS_MIN;
+        Self { since_ns: now_ns, next_ns: None, pause_ns, begun_ns: now_ns, attempts: 0 }
     }
 }
 
@@ -182,6 +185,7 @@ impl Connection {
         // The new session is created on a separate connection, with blocking calls; then its socket
         // and its binding replace ours, and our calls in flight are adapted to it.
         let fresh = Self::connect_to(&self.target, session.version(), &options)?;
+        let before = *session.counters();
         let former = session.client();
         let former_session = session.session_id();
         let mut control = Control::new(fresh);
@@ -199,6 +203,8 @@ impl Connection {
         // may have been executed, and is not idempotent, is reported as lost: the reply cache that
         // would have recognized its retry is gone with the old session.
         self.link.session.resume(now_ns, &fresh.link.session);
+        self.note_moved(&before);
+        self.group = self.target.group;
         self.forgotten = false;
         Ok(())
     }
@@ -228,7 +234,8 @@ impl Connection {
         // waits twice as long as the one before.
         let trouble = self.trouble.get_or_insert(Outage::new(now_ns));
         let first = trouble.since_ns == now_ns;
-        trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });
+        let tries_other = trouble.attempts < self.paths.count();
+        trouble.next_ns = Some(if tries_other { now_ns } else { now_ns + trouble.pause_ns });
         if self.is_over(now_ns) {
             return Err(self.error_of(broken));
         }
@@ -254,7 +261,9 @@ impl Connection {
                 // session calls are resent with their slot and sequence number, and the server
                 // answers those it has already executed from its reply cache.
                 drop(self.replace_transport(transport));
+                let before = *self.link.session.counters();
                 self.link.session.reconnected(now_ns);
+                self.note_moved(&before);
                 Ok(true)
             }
             SocketAttempt::InProgress(fd) => {
@@ -275,9 +284,23 @@ impl Connection {
         }
     }
 
+    /// Chooses the address of the next attempt: most losses are short restarts, so the first one
+    /// is to the same address, and each further one to the next.
+    fn begin_attempt(&mut self) {
+        let Some(trouble) = &mut self.trouble else { return };
+        trouble.attempts += 1;
+        if trouble.attempts > 1 && self.paths.has_others() {
+            self.switch_path();
+        }
+    }
+
     /// Starts an attempt to connect, or continues one.
     pub(super) fn reconnect(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
-        let opened = if self.forgotten {
+        if self.connecting.is_none() {
+            self.begin_attempt();
+        }
+        // A session is only valid on some of the addresses.
+        let opened = if self.forgotten || self.group != self.target.group {
             self.rebind(now_ns).map(|()| true)
         } else {
             self.advance_attempt(now_ns)
@@ -297,6 +320,11 @@ impl Connection {
             Err(error) if over => Err(self.error_of(SocketFailure::Lost(io::Error::other(error)))),
             Ok(false) => {
                 trouble.next_ns = Some(now_ns + LOOK_NS);
+                Ok(())
+            }
+            // Another address may answer at once.
+            Err(_) if trouble.attempts < self.paths.count() => {
+                trouble.next_ns = Some(now_ns);
                 Ok(())
             }
             Err(_) => {

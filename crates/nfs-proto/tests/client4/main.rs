@@ -6,6 +6,7 @@ mod callbacks;
 mod common;
 mod copies;
 mod operations;
+mod paths;
 mod resume;
 mod sequences;
 

@@ -1,5 +1,6 @@
 //! Addresses of NFS servers: `nfs://host[:port]/path[?version=3&proto=tcp&uid=..&gid=..]`.
 //!
+//! Further addresses of the same server follow the first one, separated by commas.
 //! Parses them into an [`NfsAddress`] and writes them. The query may contain the settings that
 //! affect how the client speaks to a server, under their names in a plan; the plan's own parsers
 //! read them. **Source:** RFC 2224 for the form of NFS URLs; `version`, `uid`, `gid` and
@@ -38,8 +39,10 @@ const PATH_SAFE: &AsciiSet =
 /// Parses the address of an NFS server that was written at `place`.
 pub(crate) fn parse_url(text: &str, place: PlanPosition) -> Result<NfsAddress, Fault> {
     // The `url` crate would take `nfs:host` and `file:///path`, too.
+    let mut more_addresses = Vec::new();
     let url = if text.starts_with("nfs://") {
-        Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?
+        let first = split_addresses(text, &mut more_addresses)?;
+        Url::parse(&first).map_err(|error| malformed(text, &error.to_string()))?
     } else {
         let what = "the address does not begin with `nfs://`";
         return Err(malformed(text, what).hint(match guess_address(text) {
@@ -47,12 +50,7 @@ pub(crate) fn parse_url(text: &str, place: PlanPosition) -> Result<NfsAddress, F
             None => "mount any other file system, and name the directory".to_owned(),
         }));
     };
-    let host = match url.host() {
-        Some(Host::Domain(name)) if !name.is_empty() => percent_decoded(text, name)?,
-        Some(Host::Ipv4(address)) => address.to_string(),
-        Some(Host::Ipv6(address)) => address.to_string(),
-        _ => return Err(malformed(text, "the host is missing")),
-    };
+    let host = host_of(&url, text)?;
     if !url.username().is_empty() || url.password().is_some() {
         let fault = malformed(text, "an nfs:// address has no user name");
         return Err(fault.hint("write ?uid=..&gid=.. at the end"));
@@ -71,11 +69,65 @@ pub(crate) fn parse_url(text: &str, place: PlanPosition) -> Result<NfsAddress, F
     let mut address = NfsAddress {
         host,
         port: url.port(),
+        more_addresses,
         path: without_last_slash(&path),
         ..NfsAddress::default()
     };
     read_query(&url, &mut address, place)?;
+    check_addresses(&address, text)?;
     Ok(address)
+}
+
+/// Splits off the further addresses of a URL, and returns the URL with only the first one.
+fn split_addresses(text: &str, more: &mut Vec<String>) -> Result<String, Fault> {
+    let rest = text.strip_prefix("nfs://").unwrap_or(text);
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let mut addresses = authority.split(',');
+    let first = addresses.next().unwrap_or_default();
+    for address in addresses {
+        let url = Url::parse(&format!("nfs://{address}/"));
+        let url = url.map_err(|error| malformed(text, &format!("`{address}`: {error}")))?;
+        if !url.username().is_empty() || url.password().is_some() || url.port() == Some(0) {
+            return Err(malformed(text, &format!("`{address}` is not host or host:port")));
+        }
+        let host = bracketed(&host_of(&url, text)?);
+        more.push(url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}")));
+    }
+    Ok(format!("nfs://{first}{path}"))
+}
+
+/// Refuses an address that is listed twice: it would be no further path to the server.
+fn check_addresses(address: &NfsAddress, text: &str) -> Result<(), Fault> {
+    let NfsAddress { host, port, more_addresses, .. } = address;
+    let full = |address: &str| match (address.ends_with(']') || !address.contains(':'), port) {
+        (true, Some(port)) => format!("{address}:{port}"),
+        _ => address.to_owned(),
+    };
+    let mut seen = vec![full(&bracketed(host))];
+    for address in more_addresses {
+        let full = full(address);
+        if seen.contains(&full) {
+            let fault = Fault::new(format!("`{text}`: `{address}` is listed twice"));
+            return Err(fault.hint("list each address once; nconnect adds connections to one"));
+        }
+        seen.push(full);
+    }
+    Ok(())
+}
+
+/// Returns the host of a URL, an IPv6 address without brackets.
+fn host_of(url: &Url, text: &str) -> Result<String, Fault> {
+    match url.host() {
+        Some(Host::Domain(name)) if !name.is_empty() => percent_decoded(text, name),
+        Some(Host::Ipv4(address)) => Ok(address.to_string()),
+        Some(Host::Ipv6(address)) => Ok(address.to_string()),
+        _ => Err(malformed(text, "the host is missing")),
+    }
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 /// Guesses the address that a malformed one was meant to be; `None` if it belongs to another
@@ -259,6 +311,9 @@ pub(crate) fn write_url(nfs: &NfsTarget) -> String {
     // Writing to a String can't fail.
     if let Some(port) = nfs.port {
         let _ = write!(url, ":{port}");
+    }
+    for address in &nfs.more_addresses {
+        let _ = write!(url, ",{address}");
     }
     let path = utf8_percent_encode(&nfs.path, PATH_SAFE);
     let Identity { sec, uid, gid, groups, resvport } = &nfs.identity;

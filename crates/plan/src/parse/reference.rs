@@ -169,10 +169,11 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Name of the target in tables and in `targets`."),
     key(Target, "url", ["text", ""],
         "nfs://host[:port]/path[?version=4.1&proto=tcp&uid=..&gid=..&mountport=..]", "none",
-        "An NFS server, accessed without the kernel client. The query may contain version, proto, \
-         xprtsec, nconnect, transfer_size, timeo, retrans, udp_window, sec, uid, gid, groups, \
-         resvport, mountport, family (ipv4 or ipv6), tls_ca, tls_cert, tls_key and \
-         tls_server_name."),
+        "An NFS server, accessed without the kernel client. Further addresses of the same server \
+         follow the first, separated by commas: nfs://10.0.0.1,10.0.1.1/export. The query may \
+         contain version, proto, xprtsec, nconnect, max_connect, transfer_size, timeo, retrans, \
+         udp_window, sec, uid, gid, groups, resvport, mountport, family (ipv4 or ipv6), tls_ca, \
+         tls_cert, tls_key and tls_server_name."),
     key(Target, "path", ["text or list", ""], "a directory, or several", "none",
         "A directory on this host; relative paths start at the current directory. The files of a \
          run are distributed over several in turn. With `server`: as `directory`."),

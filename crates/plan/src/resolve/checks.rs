@@ -92,6 +92,9 @@ pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Opt
         Impossible::ConnectionsOverUdp => {
             (&[Setting::Nconnect, Setting::Proto], "nconnect 1, or proto tcp")
         }
+        Impossible::AddressesOverUdp => {
+            (&[Setting::MaxConnect, Setting::Proto], "max_connect 1, or proto tcp")
+        }
         Impossible::FileTooLargeForV2 => (
             &[Setting::FileSize, Setting::NfsVers],
             "at most 2147483647 bytes, or nfsvers 3 or newer",

@@ -90,11 +90,16 @@ pub(crate) fn derive_fields(run: &mut RunSpec) {
         DataPath::Tunnel | DataPath::Disk | DataPath::Loopback => "127.0.0.1".to_owned(),
     };
     let ports = lab.ports();
+    let is_direct = lab.path == DataPath::Network;
+    let more_addresses = if is_direct { lab.server.more_addresses.clone() } else { Vec::new() };
     match &mut run.target {
         Target::Nfs(nfs) => {
             nfs.host.clone_from(&host);
             (nfs.port, nfs.mount_port) = ports.unzip();
             nfs.path = lab.export().to_string_lossy().into_owned();
+            // As with mounts, the further addresses of a host are only used if that is requested.
+            nfs.more_addresses =
+                if nfs.settings.max_connect.is_some() { more_addresses } else { Vec::new() };
         }
         Target::Tcp(tcp) => {
             tcp.host = host;

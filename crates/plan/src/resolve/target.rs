@@ -19,6 +19,7 @@ impl NfsAddress {
     pub fn resolve(&self, around: &Surroundings) -> NfsTarget {
         let mut target = NfsTarget {
             port: self.port,
+            more_addresses: self.more_addresses.clone(),
             mount_port: self.mount_port,
             family: self.family,
             identity: Identity {

@@ -14,6 +14,8 @@ pub struct NfsAddress {
     pub host: String,
     /// Port of the NFS program; `None` asks the portmapper.
     pub port: Option<u16>,
+    /// Further addresses of the server: hosts, or hosts with the port of NFS there.
+    pub more_addresses: Vec<String>,
     /// Port of the MOUNT program; `None` asks the portmapper.
     pub mount_port: Option<u16>,
     /// Address family to use; `None` allows any.

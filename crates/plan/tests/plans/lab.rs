@@ -402,19 +402,22 @@ fn refuses_settings_of_mounts_elsewhere() {
 
 #[test]
 fn further_addresses_follow_max_connect() {
-    let plan = |hosts: &str| {
+    let plan = |hosts: &str, backend: &str| {
         let text = format!(
             "name = \"t\"\n[[host]]\nname = \"s\"\naddress = \"a\"\n{hosts}\n[[host]]\nname = \"c\"\n\
-             ssh = \"c\"\n[[target]]\nname = \"n\"\nserver = \"s\"\nclient = \"c\"\n[factors]\n\
-             nfsvers = 4.2\nmax_connect = [\"unchanged\", 1, 2, 4]\n[[workload]]\nkind = \"stream\"\n"
+             ssh = \"c\"\n[[target]]\nname = \"n\"\nserver = \"s\"\nclient = \"c\"\n{backend}\
+             [factors]\nnfsvers = 4.2\nmax_connect = [\"unchanged\", 1, 2, 4]\n[[workload]]\nkind = \"stream\"\n"
         );
         plan(&text)
     };
-    let of_runs = plan("more_addresses = [\"b\", \"c2\"]").unwrap();
+    let of_runs = plan("more_addresses = [\"b\", \"c2\"]", "").unwrap();
     let trunks: Vec<_> = of_runs.runs.iter().map(|run| lab(run).trunk_addresses().len()).collect();
     assert_eq!(trunks, [0, 0, 1, 2]);
+    let own = plan("more_addresses = [\"b\", \"c2\"]", "backend = \"nfs\"\n").unwrap();
+    let further = |run: &RunSpec| run.target.nfs().unwrap().further_addresses().len();
+    assert_eq!(own.runs.iter().map(further).collect::<Vec<_>>(), [0, 0, 1, 2]);
     assert!(of_runs.to_toml().contains("more_addresses = [\"b\", \"c2\"]"));
-    let error = plan("more_addresses = [\"b\", \"b\"]").unwrap_err().to_string();
+    let error = plan("more_addresses = [\"b\", \"b\"]", "").unwrap_err().to_string();
     assert!(error.contains("more_addresses: `b` is listed twice"), "{error}");
 }
 

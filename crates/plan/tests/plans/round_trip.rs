@@ -1,7 +1,7 @@
 //! A plan written as text parses back to the same plan, in any surroundings.
 
 use crate::common::{around, plan};
-use model::{NfsVersion, OpKind, Workload};
+use model::{NfsVersion, OpKind, RunSpec, Workload};
 use plan::{Plan, PlanError, Rates, RawPlan, Surroundings};
 use proptest::prelude::*;
 
@@ -33,6 +33,20 @@ fn writes_product_as_one_table() {
     )
     .unwrap();
     insta::assert_snapshot!(plan.to_toml());
+    reads_back(&plan);
+}
+
+#[test]
+fn several_addresses_read_back() {
+    let plan = plan(
+        "name = \"t\"\n[factors]\nmax_connect = [\"unchanged\", 1, 2]\n[[target]]\nname = \"n\"\n\
+         url = \"nfs://h:1,10.0.0.2,[::1]:3/a?version=4.1\"\n[[workload]]\nkind = \"stream\"\n",
+    )
+    .unwrap();
+    let nfs = |run: &RunSpec| run.target.nfs().unwrap().further_addresses().to_vec();
+    let addresses = ["10.0.0.2", "[::1]:3"];
+    let of_runs: Vec<_> = plan.runs.iter().map(nfs).collect();
+    assert_eq!(of_runs, [&addresses[..], &[], &addresses[..1]]);
     reads_back(&plan);
 }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use model::{ClientResult, Completion, Op};
+use model::{ClientResult, Completion, Op, PathWork};
 use nfs_client::proto::client::Event as Ended;
 use nfs_client::{Connection, Scratch};
 use rustix::io::Errno;
@@ -33,6 +33,8 @@ pub struct Many {
     scratch: Scratch,
     clock: Arc<dyn Clock>,
     common: WorkerState,
+    /// Records of each of the server's addresses; empty unless there are several.
+    paths: Vec<PathWork>,
     ticked_ns: u64,
 }
 
@@ -83,6 +85,7 @@ impl Many {
             to_drive: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
+            paths: std::mem::take(&mut common.set.paths),
             common,
             ticked_ns: 0,
         };
@@ -108,6 +111,11 @@ impl Many {
         let before = out.len();
         transfers.drain_into(out);
         self.common.set.clients.record_ended(number, &out[before..]);
+        if let Some(path) = self.paths.get_mut(connection.path()) {
+            for completion in &out[before..] {
+                path.ended(completion);
+            }
+        }
         // Each completed op entitles its client to another one.
         for _ in before..out.len() {
             self.tickets.push_back(number as u32);
@@ -152,6 +160,10 @@ impl Many {
                 handled.map_err(|error| LostTarget(error.to_string()))?;
                 self.receive_replies(number)?;
             }
+            // Half of the time is left for another address to answer.
+            let entry = &mut self.entries[number];
+            let left = entry.connection.leave_silent_path(now_ns, timeout_ns / 2);
+            left.map_err(|error| LostTarget(error.to_string()))?;
             // A server that doesn't answer within the timeout is gone.
             let entry = &self.entries[number];
             let checked = entry.connection.check_timeout(now_ns, timeout_ns);
@@ -256,6 +268,22 @@ impl Backend for Many {
 
     fn tally(&self) -> BackendCounts {
         tally_of(self.entries.iter().map(|entry| &entry.connection), &self.common)
+    }
+
+    fn paths(&self) -> Vec<PathWork> {
+        let mut paths = self.paths.clone();
+        for (number, path) in paths.iter_mut().enumerate() {
+            for entry in &self.entries {
+                let counters = entry.connection.path_counters(number);
+                path.calls += counters.calls;
+                path.sent_bytes += counters.bytes_out;
+                path.received_bytes += counters.bytes_in;
+                path.segments_retransmitted += counters.segments_retransmitted;
+                path.lost_connections += counters.losses;
+                path.moved_calls += counters.moved_calls;
+            }
+        }
+        paths
     }
 
     fn clients(&self) -> Vec<ClientResult> {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use model::OpKind;
-use model::WireBytes;
 use model::units::Size;
+use model::{PathWork, WireBytes};
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::ProtocolVersion;
@@ -92,6 +92,8 @@ pub struct NfsFiles {
     pub own: usize,
     /// Records of each client's work.
     pub clients: ClientRecords,
+    /// Records of each of the server's addresses; empty unless there are several.
+    pub paths: Vec<PathWork>,
 }
 
 impl NfsFiles {

@@ -7,7 +7,8 @@ use std::sync::{Arc, PoisonError};
 
 use model::work::mark_of;
 use model::{
-    Caveat, CaveatCode, Durability, Evidence, OpKind, OpMix, Opens, Pass, RunSpec, Stable, Workload,
+    Caveat, CaveatCode, Durability, Evidence, Histogram, OpKind, OpMix, Opens, Pass, PathWork,
+    RunSpec, Stable, Workload,
 };
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
@@ -44,12 +45,13 @@ impl NfsAccess {
         let mut mount = self.mount();
         let per_op = op_bytes(spec).div_ceil(u64::from(set.rsize.min(set.wsize))).max(1) as usize;
         set.queue_depth = total_depth(spec, pass, per_op as u32) as usize;
-        let nconnect = spec.nfs().nconnect;
+        let of_client = connections_per_client(spec);
         let is_owner = self.identity_of(&mount, worker, spec.workers).is_none();
-        set.own = if is_owner { nconnect as usize } else { 0 };
+        set.own = if is_owner { of_client as usize } else { 0 };
         let recorded = if spec.nfs().per_client { clients.len() } else { 0 };
-        set.clients = ClientRecords::new(recorded, worker, spec.workers, nconnect);
-        let per_connection = set.queue_depth.div_ceil(nconnect as usize);
+        set.clients = ClientRecords::new(recorded, worker, spec.workers, of_client);
+        set.paths = path_records(&mount, spec.nfs().nconnect, clients.len() as u32);
+        let per_connection = set.queue_depth.div_ceil(of_client as usize);
         // Keep received data only if it is verified or processed byte by byte; otherwise, discard
         // it.
         let keeps = spec.verify || pass == Pass::CharRead;
@@ -153,6 +155,7 @@ impl NfsAccess {
             own: 0,
             closable: false,
             clients: ClientRecords::default(),
+            paths: Vec::new(),
         })
     }
 
@@ -307,13 +310,16 @@ impl NfsAccess {
         clients: &[u32],
         config: &TargetConfig,
     ) -> Result<Vec<Connection>, TargetError> {
+        let of_client = connections_per_client(spec);
         let nconnect = spec.nfs().nconnect;
-        let mut connections = Vec::with_capacity(clients.len() * nconnect as usize);
+        let mut connections = Vec::with_capacity(clients.len() * of_client as usize);
         for &client in clients {
             check_stop(config)?;
             let identity = self.identity_of(mount, client, spec.workers);
-            let options = ConnectionOptions { identity, ..options.clone() };
-            for _ in 0..nconnect {
+            for number in 0..of_client {
+                let path = (number + 1).saturating_sub(nconnect) as usize;
+                let options =
+                    ConnectionOptions { identity: identity.clone(), path, ..options.clone() };
                 match Connection::open(mount, &options) {
                     Ok(connection) => connections.push(connection),
                     Err(error) => return Err(mount_error(&self.shown, &error)),
@@ -452,12 +458,36 @@ pub(super) fn session_plan(spec: &RunSpec) -> SessionPlan {
     let transfer_bytes = requested.clamp(1, largest_op(spec).max(1));
     let per_op = op_bytes(spec).div_ceil(u64::from(transfer_bytes)).clamp(1, CALLS_MAX as u64);
     let ahead = nfs.read_ahead.max(nfs.write_behind).div_ceil(per_op as u32);
-    let per_connection = (spec.queue_depth + ahead).div_ceil(nfs.nconnect);
+    let of_client = connections_per_client(spec);
+    let per_connection = (spec.queue_depth + ahead).div_ceil(of_client);
     let slots = (per_op as u32).saturating_mul(per_connection);
     SessionPlan {
-        connections: spec.workers * nfs.nconnect,
+        connections: spec.workers * of_client,
         slots: slots.clamp(SessionPlan::default().slots, CALLS_MAX as u32),
     }
+}
+
+/// Returns the number of connections of each client: `nconnect` to the first address of the server,
+/// and one to each further address, as kernels have.
+fn connections_per_client(spec: &RunSpec) -> u32 {
+    let further = spec.target.nfs().map_or(0, |nfs| nfs.further_addresses().len());
+    spec.nfs().nconnect + further as u32
+}
+
+/// Creates a record for each of the server's addresses, if there are several.
+fn path_records(mount: &Mount, nconnect: u32, clients: u32) -> Vec<PathWork> {
+    let mut records = Vec::new();
+    for (number, address) in mount.addresses().enumerate() {
+        let connections = if number == 0 { nconnect } else { 1 };
+        records.push(PathWork {
+            address: address.to_string(),
+            connections: connections * clients,
+            // Recording must not allocate.
+            times: Histogram::new(),
+            ..PathWork::default()
+        });
+    }
+    if records.len() < 2 { Vec::new() } else { records }
 }
 
 /// Returns how durable WRITEs must be: as durable as either of the two requires.

@@ -330,14 +330,16 @@ impl State {
                 state.sequence = state.sequence.wrapping_add(1);
                 state.is_unsettled = false;
                 self.status_flags = flags;
-                AfterReply::Done
             }
-            // The call was executed but its reply was not cached: it may be made again as a new
-            // one.
             Ok(Some(OpResult::Failed(OpCode::Sequence, Status::RetryUncachedRep))) => {
                 state.sequence = state.sequence.wrapping_add(1);
-                AfterReply::Again
             }
+            _ => return AfterReply::Done,
+        }
+        // The call was executed, but its reply was not cached: it may be made again as a new one.
+        // Servers return this status from SEQUENCE, or from the operation after it.
+        match reply.status {
+            Status::RetryUncachedRep => AfterReply::Again,
             _ => AfterReply::Done,
         }
     }

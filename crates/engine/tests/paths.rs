@@ -1,0 +1,179 @@
+//! Passes over two addresses of one server: both carry ops, and when one of them is cut in the
+//! middle of a pass, its calls move to the other and every op is executed once.
+
+#[path = "../../nfs-client/tests/common/relay.rs"]
+mod relay;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use engine::admission::Timing;
+use engine::backend::{Backend, LostTarget};
+use engine::recorder::Recorder;
+use engine::stonewall::PassState;
+use engine::worker::{Ending, Progress, Worker};
+use engine::{Stop, SystemClock, TargetConfig, TrialTarget};
+use model::testing::{RunBuilder, nfs_target};
+use model::{
+    BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Pass, PathWork,
+    RunSpec, Share, Target, Workload,
+};
+use nfs_server::{Server, ServerConfig};
+use relay::Relay;
+use workload::{OpStream, Pattern};
+
+const FILES: u32 = 60;
+
+/// Disturbs the pass once, after some ops.
+struct Disturbed<'a> {
+    backend: Box<dyn Backend>,
+    left: usize,
+    disturb: Option<&'a (dyn Fn() + Sync)>,
+}
+
+impl Backend for Disturbed<'_> {
+    fn submit(&mut self, batch: &[Op]) -> usize {
+        self.backend.submit(batch)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
+        let before = out.len();
+        self.backend.reap(min, until_ns, out)?;
+        self.left = self.left.saturating_sub(out.len() - before);
+        if self.left == 0
+            && let Some(disturb) = self.disturb.take()
+        {
+            disturb();
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, stop: &AtomicBool) -> Result<(), LostTarget> {
+        self.backend.close(stop)
+    }
+}
+
+/// A server with two addresses, and files on it.
+struct Rig {
+    server: Server,
+    relay: Relay,
+    spec: RunSpec,
+    target: TrialTarget,
+}
+
+impl Rig {
+    fn new(version: NfsVersion, workload: Workload) -> Self {
+        let server = Server::start(ServerConfig::default()).unwrap();
+        let relay = Relay::start(server.address());
+        let settings = NfsSettings { version, ..NfsSettings::default() };
+        let target = NfsTarget {
+            more_addresses: vec![relay.address().to_string()],
+            ..nfs_target(server.address().port(), settings)
+        };
+        let spec = RunBuilder::new(workload)
+            .target_name("test".into())
+            .target(Target::Nfs(target))
+            .backend(BackendKind::Nfs)
+            .io_size_bytes(16 << 10)
+            .file_size_bytes(if workload == Workload::Stream { 1 << 20 } else { 1 << 10 })
+            .files(if workload == Workload::Stream { 2 } else { FILES })
+            .queue_depth(8)
+            .timeout_ms(10_000)
+            .build();
+        let config = TargetConfig {
+            seed: 1,
+            work_name: ".dfsbench-paths".into(),
+            pattern: Pattern::new(1, 1 << 20),
+            clock: Arc::new(SystemClock::new()),
+            keep: false,
+            stop: Stop::default(),
+            share: Share::ALL,
+            joins: false,
+        };
+        let target = TrialTarget::create(&spec, config).unwrap();
+        Self { server, relay, spec, target }
+    }
+
+    /// Runs a pass, and returns what each address did.
+    fn run(&self, pass: Pass, after_ops: usize, disturb: &(dyn Fn() + Sync)) -> Vec<PathWork> {
+        let Self { spec, target, .. } = self;
+        target.prepare(spec, pass).unwrap();
+        let backend = target.open(spec, pass, 0).unwrap().backend;
+        let mut disturbed = Disturbed { backend, left: after_ops, disturb: Some(disturb) };
+        let end = Worker {
+            stream: OpStream::new(spec, pass, 0, 1),
+            backend: &mut disturbed,
+            recorder: Recorder::new(OpKind::ALL),
+            shared: &PassState::default(),
+            progress: &Progress::default(),
+            timing: Timing::new(spec, pass, target.clock().now_ns()),
+            clock: target.clock().as_ref(),
+            admission: None,
+            working_set: None,
+            queue_depth: spec.queue_depth as usize,
+            vain_max_ns: u64::MAX,
+            wears_out: false,
+        }
+        .run();
+        assert_eq!((end.ending, end.recorder.errors()), (Ending::Complete, 0), "{pass:?}");
+        disturbed.backend.paths()
+    }
+}
+
+fn addresses(rig: &Rig) -> [String; 2] {
+    [rig.server.address(), rig.relay.address()].map(|address| address.to_string())
+}
+
+#[test]
+fn both_addresses_carry_ops() {
+    for version in [NfsVersion::V3, NfsVersion::V4_1, NfsVersion::V4_2] {
+        let rig = Rig::new(version, Workload::Stream);
+        for pass in [Pass::Write, Pass::Read] {
+            let paths = rig.run(pass, 1, &|| {});
+            assert_eq!(
+                paths.iter().map(|path| &path.address).collect::<Vec<_>>(),
+                addresses(&rig).iter().collect::<Vec<_>>()
+            );
+            for path in &paths {
+                assert_eq!((path.connections, path.lost_connections, path.moved_calls), (1, 0, 0));
+                assert!(path.ops > 10 && path.calls >= path.ops, "v{version}: {path:?}");
+                assert_eq!((path.times.count(), path.bytes), (path.ops, path.ops * (16 << 10)));
+                let wire = if pass == Pass::Write { path.sent_bytes } else { path.received_bytes };
+                assert!(wire > path.bytes, "v{version}: {path:?}");
+            }
+            let ops: u64 = paths.iter().map(|path| path.ops).sum();
+            assert_eq!(ops, 128, "v{version}");
+        }
+    }
+}
+
+#[test]
+fn ops_of_cut_address_are_done_once() {
+    for version in [NfsVersion::V4_1, NfsVersion::V4_2] {
+        let rig = Rig::new(version, Workload::Metadata);
+        // Calls are executed without a reply, then repeated at the other address. Creating a file
+        // twice fails, as does removing it twice.
+        let relay = &rig.relay;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while relay.dropped_bytes() == 0 {
+                    std::thread::yield_now();
+                }
+                relay.cut();
+            });
+            let paths = rig.run(Pass::Create, 20, &|| relay.drop_replies());
+            assert_eq!(paths[1].lost_connections, 1, "v{version}: {paths:?}");
+            assert!(paths[1].moved_calls > 0, "v{version}: {paths:?}");
+            assert_eq!(paths[0].ops + paths[1].ops, u64::from(FILES), "v{version}");
+        });
+        // The next pass finds the address missing, and works without it.
+        let paths = rig.run(Pass::Remove, 1, &|| {});
+        assert_eq!((paths[1].lost_connections, paths[1].ops), (1, 0), "v{version}: {paths:?}");
+        assert_eq!(paths[0].ops, u64::from(FILES), "v{version}");
+    }
+}
