@@ -28,6 +28,7 @@ mod permission;
 #[cfg(test)]
 mod permission_tests;
 mod pin;
+mod placed;
 mod quirks;
 mod rename;
 mod sparse;

@@ -6,8 +6,8 @@
 
 use super::attributes::Fattr;
 use super::bitmap::Bitmap;
-use super::layout::{DeviceNotice, LayoutIoMode, LayoutRecall};
 use super::data::OffloadResult;
+use super::layout::{DeviceNotice, LayoutIoMode, LayoutRecall};
 use super::session::ReferringCalls;
 use super::types::{SessionId, StateOwner, Stateid};
 use crate::error::DecodeError;

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use nfs_proto::nfs4::{
-    CALLBACK_VERSION, CallbackOp, CallbackSecurity, ChannelAttributes, List, SessionId,
-    encode_callback,
+    CALLBACK_VERSION, CallbackOp, CallbackSecurity, ChannelAttributes, FileRecall, LayoutIoMode,
+    LayoutRecall, List, SessionId, encode_callback,
 };
 use nfs_proto::record;
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION};
@@ -29,7 +29,7 @@ const CB_COMPOUND: u32 = 1;
 /// Operations of a recall: CB_SEQUENCE and CB_RECALL.
 const RECALL_OPERATIONS: u32 = 2;
 
-/// Body of an AUTH_SYS credential.
+/// How a client wants to be called.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallbackCaller {
     program: u32,
@@ -37,7 +37,7 @@ pub(crate) struct CallbackCaller {
     user: Option<CallbackUser>,
 }
 
-/// The outcome of a recall.
+/// Body of an AUTH_SYS credential.
 #[derive(Clone, Debug)]
 struct CallbackUser {
     stamp: u32,
@@ -47,24 +47,25 @@ struct CallbackUser {
     groups: Groups,
 }
 
-/// The client knows the delegation and will return it.
+/// The outcome of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecallReply {
-    /// The client executed the call and refused the recall.
+    /// The client accepted it: it knows the state and will return it, or knows the copy's end.
     Confirmed,
-    /// The client did not execute the call: its sequence counts as unused.
+    /// The client executed the call and refused it.
     Failed,
-    /// It has not taken the call: its number counts as unused.
+    /// The client has no such layouts.
+    Nothing,
+    /// The client did not execute the call: its sequence counts as unused.
     NotTaken,
 }
 
-/// Whether the client granted a slot and enough room for a recall.
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Backchannel {
     session: [u8; 16],
-    /// Whether the client granted a slot and room for a recall.
+    /// Whether the client granted a slot and enough room for a recall.
     is_usable: bool,
-    /// Number of calls that the client executed.
     was_bound: AtomicBool,
     traffic: Mutex<Traffic>,
 }
@@ -73,8 +74,7 @@ pub(crate) struct Backchannel {
 struct Traffic {
     caller: CallbackCaller,
     lines: Vec<Weak<CallbackLine>>,
-    /// Uses a client's program and the first AUTH_SYS credential that it offers; without one,
-    /// callbacks are anonymous.
+    /// Number of calls that the client executed.
     taken: u32,
     in_flight: Option<InFlight>,
     waiting: VecDeque<Callback>,
@@ -88,25 +88,26 @@ struct InFlight {
 
 /// The reason for a call.
 #[derive(Debug)]
-enum Callback {
-    /// A delegation is recalled.
+pub(crate) enum Callback {
+    /// A delegation, or the layouts of a file, are recalled.
     Recall(Arc<State>),
     /// A copy has ended.
     Report(Arc<BackgroundCopy>),
 }
 
 impl Callback {
-    /// Whether the call is still needed: the delegation was not returned, or the copy forgotten.
+    /// Whether the call is still needed: the state was not returned, or the copy forgotten.
     fn is_needed(&self) -> bool {
         match self {
-            Self::Recall(delegation) => delegation.is_live(),
+            Self::Recall(state) => state.is_live(),
             Self::Report(copy) => copy.is_live(),
         }
     }
 }
 
 impl CallbackCaller {
-    /// Makes the backchannel of a session; no connection is bound yet.
+    /// Uses a client's program and the first AUTH_SYS credential that it offers; without one,
+    /// callbacks are anonymous.
     pub(crate) fn new(program: u32, minor: u32, security: &List<'_, CallbackSecurity<'_>>) -> Self {
         let mut user = None;
         for offered in security.iter() {
@@ -140,18 +141,18 @@ impl CallbackCaller {
 }
 
 impl Backchannel {
-    /// Sets how the client wants to be called.
+    /// Makes the backchannel of a session; no connection is bound yet.
     pub(super) fn new(session: [u8; 16], granted: &ChannelAttributes) -> Self {
         let is_usable = granted.requests_max > 0 && granted.operations_max >= RECALL_OPERATIONS;
         Self { session, is_usable, was_bound: AtomicBool::new(false), traffic: Mutex::default() }
     }
 
-    /// Binds a connection.
+    /// Sets how the client wants to be called.
     pub(crate) fn set_caller(&self, caller: CallbackCaller) {
         sync::lock(&self.traffic).caller = caller;
     }
 
-    /// Whether the client can be called.
+    /// Binds a connection.
     pub(super) fn bind(&self, line: &Arc<CallbackLine>) {
         let mut traffic = sync::lock(&self.traffic);
         traffic.lines.retain(|bound| {
@@ -162,24 +163,24 @@ impl Backchannel {
         self.send_next(&mut traffic);
     }
 
-    /// Whether the client wants to be called: it has bound a connection, even if that is lost by
-    /// now.
+    /// Whether the client can be called.
     pub(super) fn is_alive(&self) -> bool {
         self.is_usable && sync::lock(&self.traffic).live_line().is_some()
     }
 
-    /// Sends a recall, or queues it behind earlier ones; returns false if no connection is left.
+    /// Whether the client wants to be called: it has bound a connection, even if that is lost by
+    /// now.
     pub(super) fn is_wanted(&self) -> bool {
         self.is_usable && self.was_bound.load(Ordering::Relaxed)
     }
 
-    /// Sends a recall again if its connection is lost.
-    pub(super) fn recall(&self, delegation: &Arc<State>) -> bool {
+    /// Sends a recall, or queues it behind earlier ones; returns false if no connection is left.
+    pub(super) fn recall(&self, state: &Arc<State>) -> bool {
         let mut traffic = sync::lock(&self.traffic);
         if !self.is_usable || traffic.live_line().is_none() {
             return false;
         }
-        traffic.waiting.push_back(Callback::Recall(Arc::clone(delegation)));
+        traffic.waiting.push_back(Callback::Recall(Arc::clone(state)));
         self.send_next(&mut traffic);
         true
     }
@@ -195,41 +196,36 @@ impl Backchannel {
         traffic.live_line().is_some()
     }
 
-    /// Completes the recall in flight, and sends the next one.
+    /// Sends the call in flight again if its connection is lost.
     pub(super) fn check_in_flight(&self) {
         self.send_next(&mut sync::lock(&self.traffic));
     }
 
-    /// Leaves all recalls to the client's other sessions.
-    /// Returns a copy whose end the client now knows.
-    pub(crate) fn note_reply(&self, reply: RecallReply) -> Option<Arc<BackgroundCopy>> {
+    /// Completes the call in flight, and sends the next one. Returns what the client now knows.
+    pub(crate) fn note_reply(&self, reply: RecallReply) -> Option<Callback> {
         let mut traffic = sync::lock(&self.traffic);
-        let ended = traffic.in_flight.take()?;
+        let ended = traffic.in_flight.take()?.callback;
         if reply != RecallReply::NotTaken {
             traffic.taken = traffic.taken.wrapping_add(1);
         }
-        let mut known = None;
-        match ended.callback {
-            Callback::Recall(state) => {
-                if let Some(delegation) = &state.delegation {
-                    match reply {
-                        RecallReply::Confirmed => delegation.confirm_recall(),
-                        RecallReply::Failed | RecallReply::NotTaken => delegation.repeat_recall(),
-                    }
-                }
-            }
-            Callback::Report(copy) if reply == RecallReply::Confirmed => known = Some(copy),
+        let is_known = matches!(reply, RecallReply::Confirmed | RecallReply::Nothing);
+        match &ended {
+            Callback::Recall(state) => match state.recall() {
+                Some(recall) if is_known => recall.confirm_recall(),
+                Some(recall) => recall.repeat_recall(),
+                None => {}
+            },
             Callback::Report(copy) => {
-                if copy.begin_report() {
-                    traffic.waiting.push_back(Callback::Report(copy));
+                if !is_known && copy.begin_report() {
+                    traffic.waiting.push_back(Callback::Report(Arc::clone(copy)));
                 }
             }
         }
         self.send_next(&mut traffic);
-        known
+        is_known.then_some(ended)
     }
 
-    /// Sends the first in the queue, unless a call is in flight over a live connection.
+    /// Leaves all recalls to the client's other sessions.
     pub(super) fn close(&self) {
         let mut traffic = sync::lock(&self.traffic);
         traffic.lines.clear();
@@ -240,15 +236,15 @@ impl Backchannel {
         traffic.waiting.clear();
     }
 
-    /// The client may or may not have executed it. The same call with the same sequence gets it
-    /// executed once in either case (RFC 8881 section 2.10.6.2).
+    /// Sends the first in the queue, unless a call is in flight over a live connection.
     fn send_next(&self, traffic: &mut Traffic) {
         let mut is_repeated = false;
         if let Some(in_flight) = &traffic.in_flight {
             if in_flight.line.strong_count() > 0 {
                 return;
             }
-            // Delegations returned meanwhile need not be recalled.
+            // The client may or may not have executed it. The same call with the same sequence gets
+            // it executed once in either case (RFC 8881 section 2.10.6.2).
             is_repeated = true;
         }
         let Some(line) = traffic.live_line() else { return traffic.give_up() };
@@ -256,7 +252,7 @@ impl Backchannel {
             traffic.waiting.push_front(in_flight.callback);
         }
         while let Some(callback) = traffic.waiting.pop_front() {
-            // The live connection that was bound last.
+            // What was returned meanwhile need not be recalled.
             if !is_repeated && !callback.is_needed() {
                 continue;
             }
@@ -272,23 +268,19 @@ impl Backchannel {
 }
 
 impl Traffic {
-    /// Leaves the queued recalls to be sent again later, perhaps over another session. The call in
-    /// flight, if there is one, is kept for its sequence.
+    /// The live connection that was bound last.
     fn live_line(&self) -> Option<Arc<CallbackLine>> {
         self.lines.iter().rev().find_map(Weak::upgrade)
     }
 
-    /// One client: its identity, its lease, and everything it holds.
-    ///
-    /// The lease is one atomic, so renewing it takes no lock. The client's holdings are under its
-    /// own mutex: two clients never wait for each other, and READ and WRITE never take it. A `dead`
-    /// client has lost everything; a call that still has the `Arc` notices that under the lock.
+    /// Leaves the queued recalls to be sent again later, perhaps over another session. The call in
+    /// flight, if there is one, is kept for its sequence.
     fn give_up(&mut self) {
         self.waiting.retain(|callback| {
             // No other session reports the end of a copy, which waits for the next connection.
             let Callback::Recall(state) = callback else { return callback.is_needed() };
-            if let Some(delegation) = &state.delegation {
-                delegation.repeat_recall();
+            if let Some(recall) = state.recall() {
+                recall.repeat_recall();
             }
             false
         });
@@ -315,11 +307,7 @@ fn encode_callback_call(
     };
     header.encode(&mut writer);
     let op = match callback {
-        Callback::Recall(state) => state.delegation.as_ref().map(|delegation| CallbackOp::Recall {
-            stateid: state.stateid(),
-            truncate: false,
-            file: delegation.handle,
-        }),
+        Callback::Recall(state) => recall_op(state),
         Callback::Report(copy) => Some(CallbackOp::Offload {
             file: copy.handle,
             stateid: copy.stateid(),
@@ -339,4 +327,20 @@ fn encode_callback_call(
     }
     record::end(&mut call, mark, 0);
     call
+}
+
+/// The operation that recalls a delegation, or all layouts of a file.
+fn recall_op(state: &State) -> Option<CallbackOp<'static>> {
+    let stateid = state.stateid();
+    let file = state.recall()?.handle;
+    let Some(layout) = &state.layout else {
+        return Some(CallbackOp::Recall { stateid, truncate: false, file });
+    };
+    let recall = FileRecall { file, offset: 0, length: u64::MAX, stateid };
+    Some(CallbackOp::LayoutRecall {
+        layout_type: layout.layout_type,
+        iomode: LayoutIoMode::Any,
+        changed: false,
+        recall: LayoutRecall::File(recall),
+    })
 }
