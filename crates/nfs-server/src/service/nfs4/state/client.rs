@@ -1,4 +1,8 @@
-//! The user id of a caller.
+//! One client: its identity, its lease, and everything it holds.
+//!
+//! The lease is one atomic, so renewing it takes no lock. The client's holdings are under its own
+//! mutex: two clients never wait for each other, and READ and WRITE never take it. A `dead` client
+//! has lost everything; a call that still has the `Arc` notices that under the lock.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,85 +14,85 @@ use super::owner::Owner;
 use crate::fs::{Charge, InodeId};
 use crate::sync;
 
-/// Who made a call: a user id.
+/// The user id of a caller.
 pub(crate) type Principal = u32;
 
-/// The client id on the wire: the server's start number in the upper half, the client number in the
-/// lower.
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// Flags that SEQUENCE returns.
+    /// The client id on the wire: the server's start number in the upper half, the client number in
+    /// the lower.
     pub(crate) id: u64,
     kind: ClientKind,
     pub(super) owner: Arc<[u8]>,
     pub(super) verifier: [u8; 8],
     pub(super) principal: Principal,
     renewed_ns: AtomicU64,
-    /// Flags that SEQUENCE returns to it.
+    /// Flags that SEQUENCE returns.
     status_flags: AtomicU32,
     holdings: Mutex<ClientState>,
     _charge: Charge,
 }
 
-/// Expired, replaced or forgotten: it may not hold anything any more.
+/// Everything a client holds.
 #[derive(Debug, Default)]
 pub(super) struct ClientState {
-    /// Its delegations by file.
+    /// Expired, replaced or forgotten: it may not hold anything any more.
     pub(super) dead: bool,
     pub(super) open_owners: HashMap<Arc<[u8]>, Owner>,
     pub(super) lock_owners: HashMap<Arc<[u8]>, Owner>,
-    /// Delegations that were revoked and not yet freed by the client.
+    /// Its delegations by file.
     pub(super) delegations: HashMap<InodeId, u64>,
     /// Its layouts by file.
     pub(super) layouts: HashMap<InodeId, u64>,
-    /// Delegations that were revoked and that it has not freed yet.
+    /// Delegations that were revoked and not yet freed by the client.
     pub(super) revoked: Vec<u64>,
     /// Its copies in the background, until their ends are confirmed.
     pub(super) copies: Vec<u64>,
-    /// Number of those in progress.
+    /// Number of copies in progress.
     pub(super) running_copies: usize,
-    /// Sequence of the last CREATE_SESSION, and its result if it succeeded.
+    /// Numbers of its sessions.
     pub(super) sessions: Vec<u64>,
-    /// Sequence of the last CREATE_SESSION, and its result if there was one.
+    /// Sequence of the last CREATE_SESSION, and its result if it succeeded.
     pub(super) creation: (u32, Option<CreatedSession>),
-    /// How a client identifies itself and numbers its calls.
+    /// Whether RECLAIM_COMPLETE was called.
     pub(super) reclaim_complete: bool,
 }
 
-/// v4.0: SETCLIENTID, and sequence numbers per owner.
+/// How a client identifies itself and numbers its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientKind {
-    /// v4.0: SETCLIENTID, and sequence numbers of owners.
+    /// v4.0: SETCLIENTID, and sequence numbers per owner.
     V4_0,
     /// v4.1 and later: EXCHANGE_ID, and sessions.
     WithSessions,
 }
 
-/// A v4.0 client, identified only by the stateid itself.
+/// The sender of a stateid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Requester<'a> {
-    /// A client of v4.0, which only the stateid itself identifies.
+    /// A v4.0 client, identified only by the stateid itself.
     WithoutSession,
     /// The client of a session.
     Session(&'a Arc<Client>),
 }
 
-/// The session id.
+/// The session that CREATE_SESSION granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CreatedSession {
-    /// The csa_sequence that created it.
+    /// The session id.
     pub(crate) id: [u8; 16],
-    /// Granted flags.
+    /// The csa_sequence that created it.
     pub(crate) sequence: u32,
-    /// Flags that were granted.
+    /// Granted flags.
     pub(crate) flags: u32,
     /// From client to server.
     pub(crate) fore: ChannelAttributes,
-    /// The kind of an owner; each kind has its own names.
+    /// From server to client.
     pub(crate) back: ChannelAttributes,
 }
 
-/// The kind of an owner; the names of both kinds are apart.
+/// The kind of an owner; each kind has its own names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerKind {
     /// An owner of opens.
