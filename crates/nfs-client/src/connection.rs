@@ -8,6 +8,7 @@
 
 mod client4;
 mod control;
+mod copies;
 mod delegations;
 mod recovery;
 mod shared_session;
@@ -33,6 +34,7 @@ use crate::transport::{Opening, TcpCounters, TcpMeter, Transport, open_transport
 
 pub(crate) use client4::Client4;
 pub(crate) use control::Control;
+pub(crate) use copies::CopyUser;
 pub use delegations::DelegationCounts;
 pub(crate) use delegations::DelegationUser;
 pub(crate) use recovery::RENEWAL_SLOTS;
@@ -93,6 +95,8 @@ pub struct Connection {
     renewal: Renewal,
     /// This connection's part in the client's delegations, in v4.1 and later.
     delegations: Option<DelegationUser>,
+    /// This connection's part in the client's asynchronous copies, if they are wanted.
+    copies: Option<CopyUser>,
     /// The server no longer knows the session or the client.
     forgotten: bool,
     tcp: TcpMeter,
@@ -142,6 +146,7 @@ impl Connection {
             slots: options.slots,
             renewal: Renewal::default(),
             delegations: None,
+            copies: None,
             forgotten: false,
             tcp: TcpMeter::default(),
         })
@@ -162,7 +167,8 @@ impl Connection {
     /// other errors are permanent.
     ///
     /// # Panics
-    /// If a payload is not within the pool. The tags `u32::MAX` and `u32::MAX - 2` are reserved.
+    /// If a payload is not within the pool. The tags `u32::MAX` and from `u32::MAX - 4` to
+    /// `u32::MAX - 2` are reserved.
     pub fn start(
         &mut self,
         now_ns: u64,
@@ -190,6 +196,9 @@ impl Connection {
         self.link.session.start(now_ns, tag, operation)?;
         if uses_delegations && let Some(user) = &mut self.delegations {
             user.note_open(tag, operation);
+        }
+        if let Some(user) = &mut self.copies {
+            user.note_start(tag, operation);
         }
         Ok(())
     }
@@ -228,7 +237,7 @@ impl Connection {
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, ConnectionError> {
         if self.is_down() {
-            return Ok(self.take_events(events));
+            return Ok(self.take_events(clock, events));
         }
         let received = if self.client.is_none() && self.delegations.is_none() {
             self.link.receive(scratch, clock, events)
@@ -246,7 +255,7 @@ impl Connection {
             }
             Err(broken) => {
                 self.handle_loss(broken, clock())?;
-                Ok(self.take_events(events))
+                Ok(self.take_events(clock, events))
             }
         }
     }
@@ -265,7 +274,8 @@ impl Connection {
     ) -> Result<usize, ConnectionError> {
         self.flush(clock)?;
         // With several calls in flight, replies are probably already there: save the poll.
-        if self.link.session.in_flight() > 1 || self.link.session.has_event() {
+        let has_mail = matches!(&self.copies, Some(user) if user.has_mail());
+        if self.link.session.in_flight() > 1 || self.link.session.has_event() || has_mail {
             let count = self.receive(scratch, clock, events)?;
             if count > 0 {
                 return Ok(count);
@@ -275,7 +285,10 @@ impl Connection {
         if self.is_down() {
             sleep_for(timeout);
         } else {
-            let ready = self.link.poll_socket(timeout).map_err(|broken| self.error_of(broken))?;
+            let ready = self
+                .link
+                .poll_socket(timeout, self.wakeup())
+                .map_err(|broken| self.error_of(broken))?;
             if ready.is_empty() && self.next_timeout_ns().is_none() {
                 return Ok(0);
             }
@@ -290,7 +303,8 @@ impl Connection {
     /// Returns the earliest time at which [`Connection::handle_timeout`] has something to do.
     pub fn next_timeout_ns(&self) -> Option<u64> {
         let mut earliest_ns = None;
-        let timers = [self.attempt_ns(), self.link.session.next_timeout_ns(), self.renewal_ns()];
+        let session_ns = self.link.session.next_timeout_ns();
+        let timers = [self.attempt_ns(), session_ns, self.renewal_ns(), self.copy_query_ns()];
         for timer_ns in timers.into_iter().flatten() {
             earliest_ns = Some(earliest_ns.map_or(timer_ns, |ns: u64| ns.min(timer_ns)));
         }
@@ -316,6 +330,9 @@ impl Connection {
         if has_passed(self.renewal_ns(), now_ns) {
             self.renew_lease(now_ns);
         }
+        if has_passed(self.copy_query_ns(), now_ns) {
+            self.query_copies(now_ns);
+        }
         self.flush(clock)
     }
 
@@ -327,11 +344,13 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError::CallTimedOut`]: open another connection.
     pub fn check_timeout(&self, now_ns: u64, timeout_ns: u64) -> Result<(), ConnectionError> {
-        let Some(oldest_ns) = self.link.session.oldest_pending_ns() else { return Ok(()) };
-        let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.link.progress_ns));
-        if waited_ns <= timeout_ns {
-            return Ok(());
-        }
+        let silent_ns = |oldest_ns: u64| {
+            let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.link.progress_ns));
+            (waited_ns > timeout_ns).then_some(waited_ns)
+        };
+        let silent_ns = self.link.session.oldest_pending_ns().and_then(silent_ns);
+        let stuck_ns = || self.stuck_copy_ns(now_ns, timeout_ns);
+        let Some(waited_ns) = silent_ns.or_else(stuck_ns) else { return Ok(()) };
         let server = self.server();
         let pending = self.pending_calls();
         let strays = self.counters().late_replies;
@@ -360,7 +379,9 @@ impl Connection {
     pub fn free_slots(&self) -> usize {
         let session = &self.link.session;
         let returning = matches!(&self.delegations, Some(user) if user.is_returning());
+        let querying = matches!(&self.copies, Some(user) if user.is_querying());
         let own = usize::from(self.renewal.in_flight) + usize::from(returning);
+        let own = own + usize::from(querying);
         let in_flight = session.in_flight() - own;
         // In v4.0 the slots are only ours, and the one for the renewal is kept free. In a session
         // every call renews the lease: if the server grants no more slots than the caller uses, the
@@ -432,6 +453,9 @@ impl Connection {
 
     fn pending_calls(&self) -> PendingCalls {
         let mut pending: Vec<Pending> = self.link.session.pending().collect();
+        if let Some(user) = &self.copies {
+            pending.extend(user.pending());
+        }
         pending.sort_by_key(|call| call.started_ns);
         PendingCalls(pending)
     }

@@ -144,6 +144,8 @@ pub struct MountOptions {
     /// Keep read delegations and open their files without a call, in v4.1 and later; otherwise OPEN
     /// requests none, and one granted anyway is returned at once.
     pub delegations: bool,
+    /// Follow asynchronous copies to their end, in v4.2; otherwise no COPY may request one.
+    pub async_copies: bool,
     /// Use a source port below 1024, which requires a privilege.
     pub resvport: bool,
     /// Use TLS for NFS, and for MOUNT if possible; over TCP only.
@@ -184,6 +186,7 @@ impl MountOptions {
             retrans: 3,
             udp_window: UdpWindow::Adaptive,
             delegations: false,
+            async_copies: false,
             resvport: false,
             tls: None,
             timeout: Duration::from_secs(5),

@@ -84,9 +84,9 @@ pub const COPY_REPORTS_MAX: usize = 64;
 /// COPY.
 pub const EARLY_COPY_REPORTS_MAX: usize = 256;
 
-/// How long a client waits for the end of an asynchronous copy before it asks, and between two
-/// questions, in nanoseconds.
-pub const COPY_QUERY_NS: u64 = 1_000_000_000;
+/// How long a client waits for the end of an asynchronous copy before it asks, between two
+/// questions, and for the report of a copy that has ended according to an answer, in nanoseconds.
+pub const COPY_QUERY_NS: u64 = 100_000_000;
 
 /// Longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
 pub const RETRANSMIT_NS_MAX: u64 = 60_000_000_000;

@@ -21,6 +21,7 @@ use nfs_proto::nfs4::{
 use nfs_proto::{CallError, DecodeError, Status};
 
 use super::Control;
+use super::copies::{CopyUser, SharedCopies};
 use super::delegations::{DelegationCounters, DelegationUser, Delegations};
 use super::shared_session::{GrantedLimits, SessionSize, SessionUser, SharedSession};
 use crate::error::CallFailure;
@@ -47,6 +48,8 @@ pub(crate) struct Client4 {
     verifier: Verifier,
     size: SessionSize,
     delegations: Arc<Delegations>,
+    /// `None` if no copy may be asynchronous.
+    copies: Option<Arc<SharedCopies>>,
     record: Mutex<Record>,
 }
 
@@ -102,7 +105,10 @@ impl Client4 {
         } else {
             WantedDelegation::Nothing
         };
+        let wants_copies =
+            control.target().options.async_copies && control.version() == ProtocolVersion::V4_2;
         let client = Self {
+            copies: wants_copies.then(Arc::default),
             delegations: Arc::new(Delegations::new(wanted, counters)),
             version: control.version(),
             name: format!("{machine_name}/{}/{random:016x}", std::process::id()),
@@ -196,6 +202,8 @@ impl Client4 {
             let user = DelegationUser::new(Arc::clone(&self.delegations), number);
             granted = self.join_session(control, record, binding)?;
             control.set_delegations(user);
+            let copies = self.copies.clone().and_then(|shared| CopyUser::new(shared, number));
+            control.set_copies(copies);
         } else {
             control.session().bind(&binding);
         }
@@ -256,11 +264,11 @@ impl Client4 {
     }
 
     /// Returns the directions in which calls may go over a connection; the server needs one to
-    /// recall delegations.
+    /// recall delegations, and to report the ends of copies.
     fn direction(&self) -> u32 {
         match self.delegations.wanted() {
-            WantedDelegation::Read => direction::FORE_OR_BOTH,
-            WantedDelegation::Nothing => direction::FORE,
+            WantedDelegation::Nothing if self.copies.is_none() => direction::FORE,
+            _ => direction::FORE_OR_BOTH,
         }
     }
 
