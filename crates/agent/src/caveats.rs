@@ -42,8 +42,8 @@ pub use local_server::find_server;
 pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount, mount_traffic};
-pub(crate) use ranges::ends_found;
-pub use ranges::{about_holes, is_unsupported};
+pub use ranges::{about_copies, about_holes, is_unsupported};
+pub(crate) use ranges::{copies_followed, ends_found};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
 pub use storage::{
     RESIDENT_SHARE_MAX, RunCounts, about_cache, about_commits, about_direct, about_run,

@@ -34,6 +34,8 @@ use crate::limits::TICK;
 pub use calls::{Calls, OperationKind};
 pub use find::Listed;
 pub use nfs_client::TcpCounters;
+pub use nfs_client::proto::client::CopyCounts;
+pub use nfs_client::proto::limits::COPY_QUERY_NS;
 
 /// The target is gone, so nothing more can be executed. Contains the reason as a sentence.
 ///
@@ -152,11 +154,14 @@ pub struct RangeCounts {
     pub data_bytes: u64,
     /// Ends of data and holes that were found exactly where they are.
     pub found_ends: u64,
+    /// How the copies ended that the server could continue after its reply.
+    pub copies: CopyCounts,
 }
 
 impl RangeCounts {
     /// Adds the counts of another backend.
     pub const fn add(&mut self, other: &Self) {
+        self.copies.add(&other.copies);
         self.copied_bytes += other.copied_bytes;
         self.hole_bytes += other.hole_bytes;
         self.data_bytes += other.data_bytes;

@@ -34,6 +34,7 @@ pub fn mount_options(target: &NfsTarget) -> MountOptions {
             model::UdpWindow::Off => UdpWindow::Off,
         },
         delegations: target.settings.delegations,
+        async_copies: target.settings.async_copy,
         resvport: who.resvport,
         tls: match xprtsec {
             // `Impossible` refuses mtls.

@@ -143,6 +143,7 @@ words! {
 }
 
 /// NFS settings of a run. Every field may be a factor.
+#[expect(clippy::struct_excessive_bools, reason = "a switch each")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NfsSettings {
@@ -163,6 +164,8 @@ pub struct NfsSettings {
     pub udp_window: UdpWindow,
     /// Keep read delegations and open their files without a call; v4.1 and later.
     pub delegations: bool,
+    /// Let the server continue copies after its reply to COPY; v4.2.
+    pub async_copy: bool,
     /// Transfers that a sequential reader keeps in flight ahead of its ops.
     pub read_ahead: u32,
     /// Transfers that a sequential writer keeps in flight after their ops have completed.
@@ -191,6 +194,7 @@ impl Default for NfsSettings {
             retrans: 3,
             udp_window: UdpWindow::Adaptive,
             delegations: false,
+            async_copy: false,
             read_ahead: 0,
             write_behind: 0,
             stable: Stable::Unstable,

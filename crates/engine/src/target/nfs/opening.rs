@@ -148,6 +148,7 @@ impl NfsAccess {
             pattern: config.pattern.in_pass(spec, pass),
             verify: spec.verify,
             queue_depth: 0,
+            async_copy: spec.nfs().async_copy,
             timeout_ns: self.timeout.as_nanos() as u64,
             client_uids: spec.nfs().client_uids,
             own: 0,
