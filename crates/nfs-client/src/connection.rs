@@ -22,6 +22,7 @@ use nfs_proto::client::{
     Session, StartError, WantedDelegation,
 };
 use nfs_proto::limits::SLOTS_MAX;
+use nfs_proto::nfs4::{LayoutRecall, Op};
 use rustix::event::{PollFlags, Timespec, poll};
 
 use crate::error::{ConnectionError, MountError, PendingCalls};
@@ -192,6 +193,28 @@ impl Connection {
             user.note_open(tag, operation);
         }
         Ok(())
+    }
+
+    /// Starts a v4 compound of these operations, such as those of pNFS, after a SEQUENCE; see
+    /// [`Event::result_of`].
+    ///
+    /// # Errors
+    /// As for [`Connection::start`].
+    pub fn start_compound(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        ops: &[Op<'_>],
+    ) -> Result<(), StartError> {
+        if self.free_slots() == 0 {
+            return Err(StartError::Busy);
+        }
+        self.link.session.start_ops(now_ns, tag, ops)
+    }
+
+    /// Returns a recall of layouts, which the caller has to return to the server.
+    pub fn take_layout_recall(&mut self) -> Option<LayoutRecall> {
+        self.link.session.take_layout_recall()
     }
 
     /// Sends as much as the socket takes.

@@ -18,6 +18,7 @@ mod locate;
 mod mount;
 mod opening;
 mod options;
+pub mod pnfs;
 pub mod probe;
 mod scratch;
 mod service;

@@ -12,6 +12,7 @@ use nfs_proto::portmap;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
 
 use crate::interrupt::Interrupt;
+use crate::pnfs::PnfsRole;
 use crate::transport::Tls;
 
 /// Default maximum transfer size: the one that Linux clients use.
@@ -144,6 +145,8 @@ pub struct MountOptions {
     /// Keep read delegations and open their files without a call, in v4.1 and later; otherwise OPEN
     /// requests none, and one granted anyway is returned at once.
     pub delegations: bool,
+    /// The part in pNFS, in v4.1 and later.
+    pub pnfs: PnfsRole,
     /// Use a source port below 1024, which requires a privilege.
     pub resvport: bool,
     /// Use TLS for NFS, and for MOUNT if possible; over TCP only.
@@ -184,6 +187,7 @@ impl MountOptions {
             retrans: 3,
             udp_window: UdpWindow::Adaptive,
             delegations: false,
+            pnfs: PnfsRole::None,
             resvport: false,
             tls: None,
             timeout: Duration::from_secs(5),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::nfs::role_of;
 use model::{NfsSettings, NfsTarget, NfsVersion, XprtSec};
 use nfs_client::proto::client::{ProtocolVersion, UdpWindow};
 use nfs_client::{Family, Identity, MountOptions, Proto, Sec, Tls, TlsOptions};
@@ -34,6 +35,7 @@ pub fn mount_options(target: &NfsTarget) -> MountOptions {
             model::UdpWindow::Off => UdpWindow::Off,
         },
         delegations: target.settings.delegations,
+        pnfs: role_of(target.settings.pnfs, protocol_version(version).has_sessions()),
         resvport: who.resvport,
         tls: match xprtsec {
             // `Impossible` refuses mtls.

@@ -1,15 +1,15 @@
 //! Answers callbacks that a v4.1 server sends on the connection of its client.
 //!
 //! [`Callbacks`] holds the answers until they are sent, bounded in bytes, and the recalls until the
-//! caller takes them in order to return the delegations. This client requests no layouts or
-//! notifications: it accepts the callbacks that a server may send to any client, and supports none
-//! of the data operations. **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
+//! caller takes them in order to return the delegations and layouts. Unless its caller holds
+//! layouts, this client has none to return. It requests no notifications: it accepts the callbacks
+//! that a server may send to any client, and supports none of the data operations. **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
 
 use super::types::Recall;
 use crate::limits::{CALLBACK_ANSWERS_BYTES_MAX, RECALLS_MAX};
 use crate::nfs4::{
     CALLBACK_PROGRAM, CALLBACK_VERSION, CallbackCompound, CallbackOk, CallbackOp, CallbackResult,
-    SessionId, encode_callback_reply,
+    LayoutRecall, SessionId, encode_callback_reply,
 };
 use crate::record;
 use crate::rpc::{CallHeader, ReplyHeader, RpcError};
@@ -22,6 +22,8 @@ pub(super) struct Callbacks {
     answers: Vec<u8>,
     /// Delegations to return.
     recalls: Vec<Recall>,
+    /// Layouts to return; `None` if the caller holds no layouts.
+    layouts: Option<Vec<LayoutRecall>>,
 }
 
 impl Callbacks {
@@ -40,6 +42,16 @@ impl Callbacks {
         self.recalls.pop()
     }
 
+    /// Accepts recalls of layouts from now on.
+    pub(super) fn hold_layouts(&mut self) {
+        self.layouts.get_or_insert_with(|| Vec::with_capacity(RECALLS_MAX));
+    }
+
+    /// Returns the next recall of layouts.
+    pub(super) fn take_layout_recall(&mut self) -> Option<LayoutRecall> {
+        self.layouts.as_mut()?.pop()
+    }
+
     /// Appends the answer to a call and returns true, unless it is not a call that can be answered,
     /// or too many answers are waiting for a server that does not read them.
     pub(super) fn answer_call(&mut self, call: &[u8], session: SessionId) -> bool {
@@ -56,7 +68,8 @@ impl Callbacks {
         let result = compound.map(drop);
         ReplyHeader { xid: header.xid, result }.encode(&mut writer);
         if let Ok(Some(compound)) = compound {
-            let results = carry_out_all(&compound, session, &mut self.recalls);
+            let recalls = (&mut self.recalls, &mut self.layouts);
+            let results = carry_out_all(&compound, session, recalls);
             encode_callback_reply(&mut writer, compound.tag, results);
         }
         record::end(&mut self.answers, mark, 0);
@@ -86,7 +99,7 @@ fn decode_call<'a>(
 fn carry_out_all<'a>(
     compound: &CallbackCompound<'a>,
     session: SessionId,
-    recalls: &mut Vec<Recall>,
+    (recalls, layouts): (&mut Vec<Recall>, &mut Option<Vec<LayoutRecall>>),
 ) -> impl Iterator<Item = CallbackResult<'a>> {
     let mut failed = false;
     compound.ops().map_while(move |op| {
@@ -94,7 +107,7 @@ fn carry_out_all<'a>(
             return None;
         }
         let result = match op {
-            Ok(op) => carry_out(&op, session, recalls),
+            Ok(op) => carry_out(&op, session, recalls, layouts),
             Err((code, status)) => CallbackResult::Failed(code, status),
         };
         failed = result.status() != Status::Ok;
@@ -106,6 +119,7 @@ fn carry_out<'a>(
     op: &CallbackOp<'a>,
     ours: SessionId,
     recalls: &mut Vec<Recall>,
+    layouts: &mut Option<Vec<LayoutRecall>>,
 ) -> CallbackResult<'a> {
     CallbackResult::Ok(match *op {
         CallbackOp::Sequence { session, sequence, slot, highest_slot, .. } => {
@@ -129,9 +143,15 @@ fn carry_out<'a>(
         CallbackOp::RecallAny { .. } => CallbackOk::RecallAny,
         CallbackOp::RecallSlot { .. } => CallbackOk::RecallSlot,
         CallbackOp::NotifyLock { .. } => CallbackOk::NotifyLock,
-        // This client holds no layouts.
-        CallbackOp::LayoutRecall { .. } => {
-            return CallbackResult::Failed(op.code(), Status::NoMatchingLayout);
+        CallbackOp::LayoutRecall { recall, .. } => {
+            let Some(layouts) = layouts else {
+                return CallbackResult::Failed(op.code(), Status::NoMatchingLayout);
+            };
+            if layouts.len() >= RECALLS_MAX {
+                return CallbackResult::Failed(op.code(), Status::Jukebox);
+            }
+            layouts.push(recall);
+            CallbackOk::LayoutRecall
         }
         CallbackOp::Getattr { .. } | CallbackOp::NotifyDeviceid { .. } => {
             return CallbackResult::Failed(op.code(), Status::NotSupp);

@@ -21,7 +21,7 @@ use super::types::{
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
 use crate::nfs3;
-use crate::nfs4::{self, ClientId, Op, SessionId};
+use crate::nfs4::{self, ClientId, LayoutRecall, Op, SessionId};
 use crate::program::Call;
 use crate::record;
 use crate::rpc::ProcedureId;
@@ -189,6 +189,16 @@ impl Session {
     /// Returns a recalled delegation, which the caller has to return to the server.
     pub fn take_recall(&mut self) -> Option<Recall> {
         self.callbacks.take_recall()
+    }
+
+    /// Accepts recalls of layouts from now on; without it, the server is told that there are none.
+    pub fn hold_layouts(&mut self) {
+        self.callbacks.hold_layouts();
+    }
+
+    /// Returns a recall of layouts, which the caller has to return to the server.
+    pub fn take_layout_recall(&mut self) -> Option<LayoutRecall> {
+        self.callbacks.take_layout_recall()
     }
 
     /// Returns the flags of the last successful SEQUENCE, see [`crate::nfs4::sequence_status`].
