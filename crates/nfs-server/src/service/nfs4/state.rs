@@ -21,6 +21,8 @@ mod files;
 mod grace;
 mod held_state;
 mod io;
+mod layout_ranges;
+mod layouts;
 mod locks;
 mod opens;
 mod owner;
@@ -44,6 +46,7 @@ pub(crate) use self::backchannel::{CallbackCaller, RecallReply};
 pub(crate) use self::client::{Client, CreatedSession, Identity, OwnerKind, Principal, Requester};
 pub(crate) use self::exchange::ExchangeKind;
 pub(crate) use self::held_state::{READ, Share, State, WRITE};
+pub(crate) use self::layouts::{LayoutRequest, ReturnedRange};
 pub(crate) use self::locks::{ConflictingLock, LockRefusal, LockRequest};
 pub(crate) use self::owner::{LastReply, OwnerTurn};
 pub(crate) use self::ranges::{LockMode, Span};
@@ -54,10 +57,11 @@ use self::client_index::ClientIndex;
 use self::delegations::{DelegationCounts, RecalledLately};
 use self::files::Files;
 use self::grace::Grace;
+use self::layouts::{LayoutCounts, LostLayouts};
 use crate::clock::mix;
 use crate::limits::{
-    NFS4_CLIENT_BYTES, NFS4_OWNER_BYTES, NFS4_RANGE_BYTES, NFS4_SESSION_BYTES, NFS4_SESSIONS_MAX,
-    NFS4_SLOT_BYTES, NFS4_SLOTS_MAX, NFS4_STATE_BYTES, NFS4_STATES_MAX,
+    NFS4_CLIENT_BYTES, NFS4_LAYOUT_BYTES, NFS4_OWNER_BYTES, NFS4_RANGE_BYTES, NFS4_SESSION_BYTES,
+    NFS4_SESSIONS_MAX, NFS4_SLOT_BYTES, NFS4_SLOTS_MAX, NFS4_STATE_BYTES, NFS4_STATES_MAX,
 };
 use crate::memory::Memory;
 use crate::registry::Registry;
@@ -88,6 +92,8 @@ pub(crate) struct Tables {
     /// Files whose delegations were recalled lately.
     recalled_lately: Mutex<RecalledLately>,
     pub(crate) delegation_counts: DelegationCounts,
+    lost_layouts: LostLayouts,
+    pub(crate) layout_counts: LayoutCounts,
     grace: Grace,
 }
 
@@ -109,6 +115,8 @@ impl Tables {
             swept_ns: AtomicU64::new(0),
             recalled_lately: Mutex::default(),
             delegation_counts: DelegationCounts::default(),
+            lost_layouts: LostLayouts::default(),
+            layout_counts: LayoutCounts::default(),
             grace: Grace::default(),
         };
         tables.begin_epoch(boot_id);
@@ -212,6 +220,7 @@ impl Tables {
                 states.extend(owner.closed);
             }
             states.extend(std::mem::take(&mut holdings.delegations).into_values());
+            states.extend(std::mem::take(&mut holdings.layouts).into_values());
             states.append(&mut holdings.revoked);
             (std::mem::take(&mut holdings.sessions), states)
         };
@@ -226,6 +235,9 @@ impl Tables {
     /// Removes a state from all tables except its owner's.
     fn end_state(&self, key: u64) {
         let Some(state) = self.states.remove(key) else { return };
+        if state.layout.is_some() {
+            return self.lose_layouts(&state, true);
+        }
         if state.delegation.is_some() {
             self.remove_delegation(&state);
         } else if state.open.is_some() {
@@ -274,5 +286,8 @@ const _: () = {
     assert!(size_of::<owner::Owner>() + ENTRY_BYTES <= NFS4_OWNER_BYTES as usize);
     let state = size_of::<State>() + size_of::<files::FileEntry>() + 4 * ENTRY_BYTES;
     assert!(state <= NFS4_STATE_BYTES as usize);
+    let range = size_of::<layout_ranges::LayoutRange>();
+    let layout = size_of::<held_state::HeldLayout>() + layout_ranges::RANGES_MAX * range;
+    assert!(layout <= NFS4_LAYOUT_BYTES as usize);
     assert!(size_of::<ranges::Range>() <= NFS4_RANGE_BYTES as usize);
 };

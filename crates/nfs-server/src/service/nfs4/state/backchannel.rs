@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use nfs_proto::nfs4::{
-    CALLBACK_VERSION, CallbackOp, CallbackSecurity, ChannelAttributes, List, SessionId,
-    encode_callback,
+    CALLBACK_VERSION, CallbackOp, CallbackSecurity, ChannelAttributes, FileRecall, LayoutIoMode,
+    LayoutRecall, List, SessionId, encode_callback,
 };
 use nfs_proto::record;
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION};
@@ -53,6 +53,8 @@ pub(crate) enum RecallReply {
     Confirmed,
     /// The client did not execute the call: its sequence counts as unused.
     Failed,
+    /// The client has no such layouts.
+    Nothing,
     /// It has not taken the call: its number counts as unused.
     NotTaken,
 }
@@ -81,7 +83,7 @@ struct Traffic {
 
 #[derive(Debug)]
 struct InFlight {
-    delegation: Arc<State>,
+    state: Arc<State>,
     line: Weak<CallbackLine>,
 }
 
@@ -154,12 +156,12 @@ impl Backchannel {
     }
 
     /// Sends a recall again if its connection is lost.
-    pub(super) fn recall(&self, delegation: &Arc<State>) -> bool {
+    pub(super) fn recall(&self, state: &Arc<State>) -> bool {
         let mut traffic = sync::lock(&self.traffic);
         if !self.is_usable || traffic.live_line().is_none() {
             return false;
         }
-        traffic.waiting.push_back(Arc::clone(delegation));
+        traffic.waiting.push_back(Arc::clone(state));
         self.send_next(&mut traffic);
         true
     }
@@ -170,19 +172,20 @@ impl Backchannel {
     }
 
     /// Leaves all recalls to the client's other sessions.
-    pub(crate) fn note_reply(&self, reply: RecallReply) {
+    pub(crate) fn note_reply(&self, reply: RecallReply) -> Option<Arc<State>> {
         let mut traffic = sync::lock(&self.traffic);
-        let Some(ended) = traffic.in_flight.take() else { return };
+        let ended = traffic.in_flight.take()?;
         if reply != RecallReply::NotTaken {
             traffic.taken = traffic.taken.wrapping_add(1);
         }
-        if let Some(delegation) = &ended.delegation.delegation {
+        if let Some(recall) = ended.state.recall() {
             match reply {
-                RecallReply::Confirmed => delegation.confirm_recall(),
-                RecallReply::Failed | RecallReply::NotTaken => delegation.repeat_recall(),
+                RecallReply::Confirmed | RecallReply::Nothing => recall.confirm_recall(),
+                RecallReply::Failed | RecallReply::NotTaken => recall.repeat_recall(),
             }
         }
         self.send_next(&mut traffic);
+        Some(ended.state)
     }
 
     /// Sends the first in the queue, unless a call is in flight over a live connection.
@@ -190,7 +193,7 @@ impl Backchannel {
         let mut traffic = sync::lock(&self.traffic);
         traffic.lines.clear();
         let in_flight = traffic.in_flight.take();
-        traffic.waiting.extend(in_flight.map(|call| call.delegation));
+        traffic.waiting.extend(in_flight.map(|call| call.state));
         traffic.give_up();
     }
 
@@ -207,19 +210,19 @@ impl Backchannel {
         }
         let Some(line) = traffic.live_line() else { return traffic.give_up() };
         if is_repeated && let Some(in_flight) = traffic.in_flight.take() {
-            traffic.waiting.push_front(in_flight.delegation);
+            traffic.waiting.push_front(in_flight.state);
         }
-        while let Some(delegation) = traffic.waiting.pop_front() {
+        while let Some(state) = traffic.waiting.pop_front() {
             // The live connection that was bound last.
-            if !is_repeated && !delegation.is_live() {
+            if !is_repeated && !state.is_live() {
                 continue;
             }
             let sequence = traffic.taken.wrapping_add(1);
             line.call(self.session, |xid| {
-                encode_recall(xid, &traffic.caller, self.session, sequence, &delegation)
+                encode_recall(xid, &traffic.caller, self.session, sequence, &state)
             });
             let line = Arc::downgrade(&line);
-            traffic.in_flight = Some(InFlight { delegation, line });
+            traffic.in_flight = Some(InFlight { state, line });
             return;
         }
     }
@@ -239,8 +242,8 @@ impl Traffic {
     /// client has lost everything; a call that still has the `Arc` notices that under the lock.
     fn give_up(&mut self) {
         for state in self.waiting.drain(..) {
-            if let Some(delegation) = &state.delegation {
-                delegation.repeat_recall();
+            if let Some(recall) = state.recall() {
+                recall.repeat_recall();
             }
         }
     }
@@ -265,7 +268,7 @@ fn encode_recall(
         credential: Ok(caller.credential()),
     };
     header.encode(&mut writer);
-    if let Some(delegation) = &state.delegation {
+    if let Some(recall) = recall_op(state) {
         let ops = [
             CallbackOp::Sequence {
                 session: SessionId(session),
@@ -275,14 +278,26 @@ fn encode_recall(
                 cache_this: false,
                 referring: List::default(),
             },
-            CallbackOp::Recall {
-                stateid: state.stateid(),
-                truncate: false,
-                file: delegation.handle,
-            },
+            recall,
         ];
         encode_callback(&mut writer, caller.minor, 0, &ops);
     }
     record::end(&mut call, mark, 0);
     call
+}
+
+/// The operation that recalls a delegation, or all layouts of a file.
+fn recall_op(state: &State) -> Option<CallbackOp<'static>> {
+    let stateid = state.stateid();
+    let file = state.recall()?.handle;
+    let Some(layout) = &state.layout else {
+        return Some(CallbackOp::Recall { stateid, truncate: false, file });
+    };
+    let recall = FileRecall { file, offset: 0, length: u64::MAX, stateid };
+    Some(CallbackOp::LayoutRecall {
+        layout_type: layout.layout_type,
+        iomode: LayoutIoMode::Any,
+        changed: false,
+        recall: LayoutRecall::File(recall),
+    })
 }
