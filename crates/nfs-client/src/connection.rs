@@ -173,10 +173,7 @@ impl Connection {
         if self.free_slots() == 0 {
             return Err(StartError::Busy);
         }
-        if let Operation::Write { data: Data::Pool(payload), .. } = operation {
-            let end = payload.start + payload.len as usize;
-            assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
-        }
+        self.check_payload(operation);
         let uses_delegations = match &mut self.delegations {
             Some(user) if user.wanted() == WantedDelegation::Read => {
                 user.note_change(operation);
@@ -193,6 +190,37 @@ impl Connection {
             user.note_open(tag, operation);
         }
         Ok(())
+    }
+
+    /// Starts an operation at a data server for a user, uid and gid; `None` for the connection's
+    /// own. All calls of such a connection have to be started by this function.
+    ///
+    /// # Errors
+    /// As for [`Connection::start`].
+    ///
+    /// # Panics
+    /// As for [`Connection::start`].
+    pub fn start_as(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        operation: &Operation<'_>,
+        user: Option<(u32, u32)>,
+    ) -> Result<(), StartError> {
+        if self.free_slots() == 0 {
+            return Err(StartError::Busy);
+        }
+        self.check_payload(operation);
+        self.link.session.start_as(now_ns, tag, operation, user)
+    }
+
+    /// Checks that a payload is within the pool.
+    #[inline]
+    fn check_payload(&self, operation: &Operation<'_>) {
+        if let Operation::Write { data: Data::Pool(payload), .. } = operation {
+            let end = payload.start + payload.len as usize;
+            assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
+        }
     }
 
     /// Starts a v4 compound of these operations, such as those of pNFS, after a SEQUENCE; see

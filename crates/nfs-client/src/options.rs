@@ -12,7 +12,6 @@ use nfs_proto::portmap;
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
 
 use crate::interrupt::Interrupt;
-use crate::pnfs::PnfsRole;
 use crate::transport::Tls;
 
 /// Default maximum transfer size: the one that Linux clients use.
@@ -67,6 +66,18 @@ pub enum Sec {
     Sys,
     /// None. **Source:** RFC 5531, AUTH_NONE.
     None,
+}
+
+/// The part of a client in pNFS, declared when it registers at a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PnfsRole {
+    /// None at all.
+    #[default]
+    None,
+    /// A client of a metadata server, which gets layouts and recalls of them.
+    MetadataClient,
+    /// A client of a data server.
+    DataClient,
 }
 
 /// The identity of a client among others.

@@ -29,18 +29,6 @@ const RESULT_BYTES_MAX: u32 = 64 * 1024;
 /// Part of a file that a layout must cover at least: a page, as Linux requests.
 const MIN_LENGTH: u64 = 4096;
 
-/// The part of a client in pNFS, declared when it registers at a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum PnfsRole {
-    /// None at all.
-    #[default]
-    None,
-    /// A client of a metadata server, which gets layouts and recalls of them.
-    MetadataClient,
-    /// A client of a data server.
-    DataClient,
-}
-
 /// Which type of layout to request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LayoutChoice {
@@ -69,8 +57,8 @@ pub struct FileLayout {
     pub needs_layoutcommit: bool,
     /// Whether the layout may be used for reading.
     pub allows_reads: bool,
-    /// Number of mirrors that are written, counted from the first: all, or one if the server updates
-    /// the others.
+    /// Number of mirrors to write, counted from the first: all, or one if the server updates the
+    /// others.
     pub written_mirrors: usize,
 }
 
@@ -92,6 +80,8 @@ pub struct StripeFile {
     pub file: File,
     /// Id of the device.
     pub device: DeviceId,
+    /// The uid and gid to use there; `None` for those of the mount.
+    pub user: Option<(u32, u32)>,
 }
 
 /// Reason why a file has no layout, so that its data goes through the metadata server.

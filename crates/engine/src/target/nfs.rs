@@ -33,7 +33,6 @@ use filling::make_or_join;
 use layouts::PnfsAccess;
 use walking::ByCall;
 
-pub(super) use layouts::role_of;
 pub(super) use opening::stable_how;
 pub(super) use walking::{WalkFailure, empty_leftover, remove_emptied};
 

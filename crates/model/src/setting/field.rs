@@ -296,6 +296,6 @@ macro_rules! words {
 
 words! {
     Arrivals CheckpointModel DataPath Durability FileSystem Fill Fresh Invalidation MountSec
-    NfsVersion Pnfs Proto Raid ServerKind Sharing Shuffle Stable TrainedModel TunnelForwards UdpWindow
-    XprtSec
+    NfsVersion Pnfs Proto Raid ServerKind Sharing Shuffle Stable TrainedModel TunnelForwards
+    UdpWindow XprtSec
 }

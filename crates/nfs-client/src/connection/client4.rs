@@ -24,8 +24,7 @@ use super::Control;
 use super::delegations::{DelegationCounters, DelegationUser, Delegations};
 use super::shared_session::{GrantedLimits, SessionSize, SessionUser, SharedSession};
 use crate::error::CallFailure;
-use crate::options::TRANSFER_BYTES_DEFAULT;
-use crate::pnfs::PnfsRole;
+use crate::options::{PnfsRole, TRANSFER_BYTES_DEFAULT};
 
 /// The program number of our callbacks, from the range for private use.
 ///

@@ -1,4 +1,4 @@
-//! The data servers of a mount: one entry for each address, version and identity.
+//! The data servers of a mount: one entry for each address and version.
 //!
 //! A data server of v4.1 has a client and a session of its own, shared by all connections to it, as
 //! at the metadata server. Devices are queried once. **Source:** RFC 8881 sections 12.2.10 and
@@ -15,14 +15,14 @@ use nfs_proto::nfs4::{
 use nfs_proto::striping::Striping;
 
 use super::parse::{ParsedBody, ParsedDevice, ParsedFiles, ParsedFlex, ParsedLayout};
-use super::{FileLayout, Mirror, NoLayout, PnfsRole, RESULT_BYTES_MAX, StripeFile, unexpected};
+use super::{FileLayout, Mirror, NoLayout, RESULT_BYTES_MAX, StripeFile, unexpected};
 use crate::connection::{
     Client4, Connection, ConnectionOptions, Control, GrantedLimits, SessionSize, Target, target_of,
 };
 use crate::error::{CallFailure, MountError};
 use crate::mount::Mount;
 use crate::opening::join_and_open;
-use crate::options::{Identity, MountOptions};
+use crate::options::{MountOptions, PnfsRole, Sec};
 use crate::service::{NFS, explain};
 
 /// Maximum number of data servers of a mount.
@@ -41,7 +41,6 @@ pub struct DataServers {
 #[derive(Debug)]
 pub struct DataServer {
     target: Arc<Target>,
-    identity: Option<Identity>,
     /// The client of v4.1, with the connection that created its session.
     client: Option<(Arc<Client4>, Mutex<Control>)>,
     rsize: u32,
@@ -128,8 +127,8 @@ impl DataServers {
                 return Err(missing);
             };
             let version = mount.version();
-            let server = self.connect(mount, addresses, version, None, (u32::MAX, u32::MAX))?;
-            stripes.push(StripeFile { server, file, device: files.device });
+            let server = self.connect(mount, addresses, version, (u32::MAX, u32::MAX))?;
+            stripes.push(StripeFile { server, file, device: files.device, user: None });
         }
         Ok(Mirror { striping, stripes })
     }
@@ -157,11 +156,12 @@ impl DataServers {
                 });
                 let handle = *handle.ok_or(NoLayout::Unusable("no handle for the version"))?;
                 // A loosely coupled server knows the user only by the ids of the layout.
-                let user = parsed.user.filter(|_| !offered.tightly_coupled);
+                let has_user = !offered.tightly_coupled && mount.options().sec == Sec::Sys;
+                let user = parsed.user.filter(|_| has_user);
                 let limits = (offered.read_bytes_max, offered.write_bytes_max);
-                let server = self.connect(mount, &addresses, version, user, limits)?;
+                let server = self.connect(mount, &addresses, version, limits)?;
                 let file = File { stateid: parsed.stateid, ..File::from(handle) };
-                stripes.push(StripeFile { server, file, device: parsed.device });
+                stripes.push(StripeFile { server, file, device: parsed.device, user });
             }
             mirrors.push((
                 servers.iter().map(|server| server.efficiency).min(),
@@ -208,16 +208,10 @@ impl DataServers {
         mount: &Mount,
         addresses: &[SocketAddr],
         version: ProtocolVersion,
-        user: Option<(u32, u32)>,
         (read_max, write_max): (u32, u32),
     ) -> Result<u32, NoLayout> {
-        let own = &mount.options().identity;
-        let identity = user.filter(|user| *user != (own.uid, own.gid));
-        let identity = identity.map(|(uid, gid)| Identity { uid, gid, ..own.clone() });
         let known = self.servers.iter().position(|server| {
-            addresses.contains(&server.address())
-                && server.version() == version
-                && server.identity == identity
+            addresses.contains(&server.address()) && server.version() == version
         });
         if let Some(index) = known {
             return Ok(index as u32);
@@ -227,7 +221,7 @@ impl DataServers {
         }
         let mut failure = NoLayout::Unusable("a data server without a TCP address");
         for address in addresses {
-            let server = DataServer::connect(mount, *address, version, identity.clone());
+            let server = DataServer::connect(mount, *address, version);
             match server {
                 Ok(mut server) => {
                     server.rsize = server.rsize.min(mount.rsize()).min(read_max.max(1));
@@ -266,7 +260,6 @@ impl DataServer {
         mount: &Mount,
         address: SocketAddr,
         version: ProtocolVersion,
-        identity: Option<Identity>,
     ) -> Result<Self, MountError> {
         let of_mount = mount.options();
         let options = MountOptions {
@@ -275,7 +268,6 @@ impl DataServer {
             version,
             pnfs: PnfsRole::DataClient,
             delegations: false,
-            identity: identity.clone().unwrap_or_else(|| of_mount.identity.clone()),
             ..of_mount.clone()
         };
         let mut control = Control::connect(NFS, address, &options)?;
@@ -287,7 +279,7 @@ impl DataServer {
             Ok((client, granted))
         };
         let target = Arc::new(target_of(NFS, address, &options));
-        let mut server = Self { target, identity, client: None, rsize: u32::MAX, wsize: u32::MAX };
+        let mut server = Self { target, client: None, rsize: u32::MAX, wsize: u32::MAX };
         if version.is_stateful() {
             let (client, granted) =
                 join(&mut control).map_err(|failure| explain(NFS, &options, failure))?;
@@ -330,11 +322,9 @@ impl Connection {
     /// # Errors
     /// [`MountError`], as for mounting.
     pub fn open_data(server: &DataServer, options: &ConnectionOptions) -> Result<Self, MountError> {
-        // The identity is part of the data server.
-        let options = ConnectionOptions { identity: None, ..options.clone() };
         match &server.client {
-            None => Self::connect_to(&server.target, server.version(), &options),
-            Some((client, _)) => join_and_open(&server.target, client, &options),
+            None => Self::connect_to(&server.target, server.version(), options),
+            Some((client, _)) => join_and_open(&server.target, client, options),
         }
     }
 }

@@ -3,7 +3,8 @@
 //! [`Callbacks`] holds the answers until they are sent, bounded in bytes, and the recalls until the
 //! caller takes them in order to return the delegations and layouts. Unless its caller holds
 //! layouts, this client has none to return. It requests no notifications: it accepts the callbacks
-//! that a server may send to any client, and supports none of the data operations. **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
+//! that a server may send to any client, and supports none of the data operations. **Source:** RFC
+//! 8881 sections 2.10.3.1, 19 and 20.
 
 use super::types::Recall;
 use crate::limits::{CALLBACK_ANSWERS_BYTES_MAX, RECALLS_MAX};

@@ -14,6 +14,7 @@
 
 mod calls;
 mod recalls;
+mod stages;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,8 @@ use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 use crate::sockets::{Sockets, WatchedSocket};
 pub(crate) use recalls::{DataUse, PnfsTally, RecallBoard};
-use state::{METADATA, State, Task};
+use stages::{METADATA, Task};
+use state::State;
 
 /// What a worker needs for pNFS, besides its files.
 pub(crate) struct PnfsParts {

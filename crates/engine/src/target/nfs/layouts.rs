@@ -1,18 +1,18 @@
 //! pNFS: gets the layouts of a pass's files, connects to their data servers, and reports their use.
 //!
-//! The data servers of a target are shared by its workers and passes; each worker has connections of
-//! its own to those that its files use, opened before the measurement. A pass without layouts runs
-//! through the metadata server, and says so.
+//! The data servers of a target are shared by its workers and passes; each worker has connections
+//! of its own to those that its files use, opened before the measurement. A pass without layouts
+//! runs through the metadata server, and says so.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, Fact, OpKind, Opens, Pass, Pnfs as Layouts, RunSpec};
-use nfs_client::pnfs::{DataServers, FileLayout, LayoutChoice, PnfsRole};
+use nfs_client::pnfs::{DataServers, FileLayout, LayoutChoice};
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs4::LayoutIoMode;
-use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions};
+use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, PnfsRole};
 
 use super::super::{TargetConfig, TargetError, check_stop};
 use super::mount_error;
@@ -48,11 +48,6 @@ pub(super) struct WorkerLayouts {
     layouts: Vec<Option<FileLayout>>,
     /// Connections to data servers, with the largest READ and WRITE of each.
     data: Vec<(Connection, u32, u32)>,
-}
-
-/// Returns the part in pNFS of a client with these settings.
-pub(in crate::target) fn role_of(layouts: Layouts, has_sessions: bool) -> PnfsRole {
-    if layouts == Layouts::Off || !has_sessions { PnfsRole::None } else { PnfsRole::MetadataClient }
 }
 
 /// Returns true if a mount's client requests layouts.

@@ -11,45 +11,11 @@ use nfs_client::proto::status::Status;
 use super::super::transfers::{
     CallResult, NotStarted, Stage as DataStage, Transfer, judge, note_error, payload_of,
 };
-use super::state::{METADATA, Stage, State};
+use super::stages::{Call, METADATA, Stage};
+use super::state::State;
 
-/// A call, waiting or in flight.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Call {
-    /// Index of its op.
-    pub(super) op: u32,
-    /// Number of the file.
-    pub(super) file: u32,
-    /// Number of the server.
-    pub(super) side: u32,
-    pub(super) mirror: u32,
-    pub(super) stripe: u32,
-    /// Offset in the file.
-    pub(super) offset: u64,
-    /// Offset at the server.
-    pub(super) server_offset: u64,
-    /// Bytes to transfer.
-    pub(super) left: u32,
-    /// Bytes that the call in flight transfers.
-    pub(super) len: u32,
-    /// It writes another mirror than the first.
-    pub(super) is_extra: bool,
-    pub(super) is_active: bool,
-}
-
-impl Stage {
-    /// Returns the operation of its calls.
-    pub(super) const fn code(self) -> OpCode {
-        match self {
-            Self::Data(DataStage::Read) => OpCode::Read,
-            Self::Data(_) => OpCode::Write,
-            Self::Commit => OpCode::Commit,
-            Self::LayoutCommit => OpCode::Layoutcommit,
-            Self::LayoutReturn => OpCode::Layoutreturn,
-            Self::Close => OpCode::Close,
-        }
-    }
-}
+/// The uid and gid of a call; `None` for those of the connection.
+type User = Option<(u32, u32)>;
 
 impl State {
     /// Starts the calls that wait for a server, while it has free slots.
@@ -73,17 +39,17 @@ impl State {
         let call = self.calls[tag as usize];
         let index = self.common.index(call.file);
         let stage = self.ops[call.op as usize].stage;
-        let file = self.file_of(index, &call);
+        let (file, user) = self.file_of(index, &call);
         let file = &file;
         let operation = match stage {
-            Stage::Data(data) => return self.start_data(tag, link, now_ns, file, data),
+            Stage::Data(data) => return self.start_data(tag, link, now_ns, (file, user), data),
             Stage::Commit => Operation::Commit { file, offset: 0, count: 0 },
             Stage::Close => Operation::Close { file },
             Stage::LayoutCommit | Stage::LayoutReturn => {
                 return self.start_layout_call(tag, index, stage, link, now_ns);
             }
         };
-        link.start(now_ns, tag, &operation)?;
+        link.start_as(now_ns, tag, &operation, user)?;
         self.common.calls.add(operation.kind());
         Ok(())
     }
@@ -93,7 +59,7 @@ impl State {
         tag: u32,
         link: &mut Connection,
         now_ns: u64,
-        file: &File,
+        (file, user): (&File, User),
         stage: DataStage,
     ) -> Result<(), NotStarted> {
         let call = self.calls[tag as usize];
@@ -103,7 +69,7 @@ impl State {
         let len = call.left.min(most);
         self.calls[tag as usize].len = len;
         if stage == DataStage::Read {
-            link.start(now_ns, tag, &Operation::Read { file, offset, count: len })?;
+            link.start_as(now_ns, tag, &Operation::Read { file, offset, count: len }, user)?;
             self.common.calls.add(OperationKind::Read);
             return Ok(());
         }
@@ -111,7 +77,8 @@ impl State {
         let stable = self.common.set.stability_of(kind, false);
         let mut scratch = std::mem::take(&mut self.common.scratch);
         let data = payload_of(&self.common, &mut scratch, kind, call.file, call.offset, len);
-        let started = link.start(now_ns, tag, &Operation::Write { file, offset, stable, data });
+        let write = Operation::Write { file, offset, stable, data };
+        let started = link.start_as(now_ns, tag, &write, user);
         self.common.scratch = scratch;
         started?;
         self.common.calls.add(OperationKind::Write);
@@ -146,14 +113,15 @@ impl State {
         Ok(started?)
     }
 
-    /// Returns the file of a call as its server knows it.
-    fn file_of(&self, index: usize, call: &Call) -> File {
+    /// Returns the file of a call as its server knows it, and the user that may access it.
+    fn file_of(&self, index: usize, call: &Call) -> (File, User) {
         if call.side as usize != METADATA
             && let Some(layout) = &self.files[index].layout
         {
-            return layout.mirrors[call.mirror as usize].stripes[call.stripe as usize].file;
+            let stripe = &layout.mirrors[call.mirror as usize].stripes[call.stripe as usize];
+            return (stripe.file, stripe.user);
         }
-        self.common.set.files[index]
+        (self.common.set.files[index], None)
     }
 
     /// Returns the device that a call goes to.

@@ -24,39 +24,13 @@ use super::super::set::WorkerState;
 use super::super::transfers::Stage as DataStage;
 use super::super::uncommitted::Uncommitted;
 use super::DataUse;
-use super::calls::Call;
+use super::stages::{Call, METADATA, Stage, Task};
 use crate::backend::{BackendCounts, PnfsCounts};
 
-/// The number of the metadata server among the servers.
-pub(super) const METADATA: usize = 0;
 /// Calls that an op may have waiting or in flight, for each slot of a connection.
 const CALLS_PER_SLOT: usize = 4;
 /// Maximum number of errors of data servers to report.
 const ERRORS_MAX: usize = 64;
-
-/// Why an op is executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
-    /// The worker wants it.
-    Op,
-    /// Makes all data of a file safe.
-    Sync,
-    /// The same, and returns the layout.
-    Return,
-    /// Returns the layout; what is unstable stays so.
-    Publish,
-    /// Closes the file.
-    Close,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    Data(DataStage),
-    Commit,
-    LayoutCommit,
-    LayoutReturn,
-    Close,
-}
 
 #[derive(Clone, Copy)]
 pub(super) struct OpSlot {

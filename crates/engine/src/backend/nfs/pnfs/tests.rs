@@ -115,6 +115,7 @@ impl Cluster {
                     server: data.len() as u32,
                     file,
                     device: DeviceId::default(),
+                    user: None,
                 });
             }
             made.push(Mirror { striping, stripes });
