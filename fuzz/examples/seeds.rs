@@ -15,6 +15,8 @@ use nfs_proto::rpc::{
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{mount3, nfs2, nfs3, portmap};
 
+#[path = "../../crates/nfs-proto/tests/nfs4/layouts.rs"]
+mod layouts;
 #[path = "../../crates/nfs-proto/tests/nfs4/ops.rs"]
 mod ops;
 #[path = "../../crates/nfs-proto/tests/nfs4/results.rs"]
@@ -252,5 +254,7 @@ fn nfs4_messages() -> Vec<Vec<u8>> {
         let attributes = [2_u32, 0x0010_011a, 0x0030_a23a, 0].map(u32::to_be_bytes).concat();
         all.push(with(part, &attributes));
     }
+    let bodies = layouts::bodies();
+    all.extend(bodies.iter().map(|text| with(DecodedPart::LayoutBody, &common::hex(text))));
     all
 }

@@ -20,7 +20,7 @@ mod timeline;
 mod training;
 mod transport;
 
-use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
+use engine::backend::{BackendCounts, PnfsCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::io500::STONEWALL_MS;
@@ -220,6 +220,31 @@ pub fn about_short_transfers(transfers: &ShortTransfers, source: &str) -> Option
     );
     let data = Evidence::shares(share, SHORT_SHARE_MAX, source);
     Some(CaveatCode::ShortTransfers.because(evidence).with_data(data))
+}
+
+/// Raises a caveat about data that went through the metadata server although pNFS was requested.
+pub fn about_pnfs(counts: &PnfsCounts) -> Option<Caveat> {
+    let share = counts.metadata_share().filter(|share| *share > 0.0)?;
+    let source = "counted by the client";
+    let mut why = Vec::new();
+    let mut add = |count: u64, what: &str| {
+        if count > 0 {
+            why.push(format!("{what}: {count}"));
+        }
+    };
+    add(counts.without_layout, "files without layout");
+    add(counts.recalled, "recalled layouts");
+    add(counts.refused, "calls that failed at data servers");
+    add(counts.lost_servers, "lost data servers");
+    let why = if why.is_empty() { String::new() } else { format!("; {}", why.join(", ")) };
+    let evidence = format!(
+        "{} of {} ({} %) went through the metadata server ({source}){why}",
+        Size(counts.metadata_bytes),
+        Size(counts.metadata_bytes + counts.data_bytes),
+        three_digits(share * 100.0),
+    );
+    let data = Evidence::shares(share, 0.0, source);
+    Some(CaveatCode::PnfsFallback.because(evidence).with_data(data))
 }
 
 /// Returns true if a directory is on a mount of the kernel's NFS client.

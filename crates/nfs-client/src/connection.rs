@@ -23,6 +23,7 @@ use nfs_proto::client::{
     Session, StartError, WantedDelegation,
 };
 use nfs_proto::limits::SLOTS_MAX;
+use nfs_proto::nfs4::{LayoutRecall, Op};
 use rustix::event::{PollFlags, Timespec, poll};
 
 use crate::error::{ConnectionError, MountError, PendingCalls};
@@ -178,10 +179,7 @@ impl Connection {
         if self.free_slots() == 0 {
             return Err(StartError::Busy);
         }
-        if let Operation::Write { data: Data::Pool(payload), .. } = operation {
-            let end = payload.start + payload.len as usize;
-            assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
-        }
+        self.check_payload(operation);
         let uses_delegations = match &mut self.delegations {
             Some(user) if user.wanted() == WantedDelegation::Read => {
                 user.note_change(operation);
@@ -201,6 +199,59 @@ impl Connection {
             user.note_start(tag, operation);
         }
         Ok(())
+    }
+
+    /// Starts an operation at a data server for a user, uid and gid; `None` for the connection's
+    /// own. All calls of such a connection have to be started by this function.
+    ///
+    /// # Errors
+    /// As for [`Connection::start`].
+    ///
+    /// # Panics
+    /// As for [`Connection::start`].
+    pub fn start_as(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        operation: &Operation<'_>,
+        user: Option<(u32, u32)>,
+    ) -> Result<(), StartError> {
+        if self.free_slots() == 0 {
+            return Err(StartError::Busy);
+        }
+        self.check_payload(operation);
+        self.link.session.start_as(now_ns, tag, operation, user)
+    }
+
+    /// Checks that a payload is within the pool.
+    #[inline]
+    fn check_payload(&self, operation: &Operation<'_>) {
+        if let Operation::Write { data: Data::Pool(payload), .. } = operation {
+            let end = payload.start + payload.len as usize;
+            assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
+        }
+    }
+
+    /// Starts a v4 compound of these operations, such as those of pNFS, after a SEQUENCE; see
+    /// [`Event::result_of`].
+    ///
+    /// # Errors
+    /// As for [`Connection::start`].
+    pub fn start_compound(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        ops: &[Op<'_>],
+    ) -> Result<(), StartError> {
+        if self.free_slots() == 0 {
+            return Err(StartError::Busy);
+        }
+        self.link.session.start_ops(now_ns, tag, ops)
+    }
+
+    /// Returns a recall of layouts, which the caller has to return to the server.
+    pub fn take_layout_recall(&mut self) -> Option<LayoutRecall> {
+        self.link.session.take_layout_recall()
     }
 
     /// Sends as much as the socket takes.

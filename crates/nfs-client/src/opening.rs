@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nfs_proto::client::{File, OpenAccess};
 
 use crate::connection::{
-    CALLS_MAX, Client4, Connection, ConnectionOptions, Control, RENEWAL_SLOTS, SessionSize,
+    CALLS_MAX, Client4, Connection, ConnectionOptions, Control, RENEWAL_SLOTS, SessionSize, Target,
 };
 use crate::error::{CallFailure, MountError};
 use crate::mount::Mount;
@@ -23,16 +23,7 @@ impl Connection {
         let Some(client) = mount.client() else {
             return Self::connect_to(mount.target(), mount.version(), options);
         };
-        // The lease is renewed in its own slot, so that it does not delay the caller's calls.
-        let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
-        let with_renewal = ConnectionOptions { slots, ..options.clone() };
-        let connection = Self::connect_to(mount.target(), mount.version(), &with_renewal)?;
-        let mut control = Control::new(connection);
-        let client = join_connection(&mut control, client, options)
-            .map_err(|failure| explain(NFS, mount.options(), failure))?;
-        let mut connection = control.into_connection();
-        connection.set_client(client, options.slots.min(CALLS_MAX));
-        Ok(connection)
+        join_and_open(mount.target(), client, options)
     }
 
     /// Opens existing files, each a name in a directory, as opens of this connection: in v4.0 only
@@ -52,6 +43,24 @@ impl Connection {
             .collect::<Result<Vec<_>, _>>()?;
         Ok((control.into_connection(), opened))
     }
+}
+
+/// Opens a connection to a server and makes it part of a v4 client.
+pub(crate) fn join_and_open(
+    target: &Arc<Target>,
+    client: &Arc<Client4>,
+    options: &ConnectionOptions,
+) -> Result<Connection, MountError> {
+    // The lease is renewed in its own slot, so that it does not delay the caller's calls.
+    let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
+    let with_renewal = ConnectionOptions { slots, ..options.clone() };
+    let connection = Connection::connect_to(target, target.options.version, &with_renewal)?;
+    let mut control = Control::new(connection);
+    let client = join_connection(&mut control, client, options)
+        .map_err(|failure| explain(NFS, &target.options, failure))?;
+    let mut connection = control.into_connection();
+    connection.set_client(client, options.slots.min(CALLS_MAX));
+    Ok(connection)
 }
 
 /// Makes a connection part of the mount's client, or of a new one if it has an identity.

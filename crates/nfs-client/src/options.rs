@@ -68,6 +68,18 @@ pub enum Sec {
     None,
 }
 
+/// The part of a client in pNFS, declared when it registers at a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PnfsRole {
+    /// None at all.
+    #[default]
+    None,
+    /// A client of a metadata server, which gets layouts and recalls of them.
+    MetadataClient,
+    /// A client of a data server.
+    DataClient,
+}
+
 /// The identity of a client among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -146,6 +158,8 @@ pub struct MountOptions {
     pub delegations: bool,
     /// Follow asynchronous copies to their end, in v4.2; otherwise no COPY may request one.
     pub async_copies: bool,
+    /// The part in pNFS, in v4.1 and later.
+    pub pnfs: PnfsRole,
     /// Use a source port below 1024, which requires a privilege.
     pub resvport: bool,
     /// Use TLS for NFS, and for MOUNT if possible; over TCP only.
@@ -187,6 +201,7 @@ impl MountOptions {
             udp_window: UdpWindow::Adaptive,
             delegations: false,
             async_copies: false,
+            pnfs: PnfsRole::None,
             resvport: false,
             tls: None,
             timeout: Duration::from_secs(5),

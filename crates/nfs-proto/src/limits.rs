@@ -87,6 +87,25 @@ pub const EARLY_COPY_REPORTS_MAX: usize = 256;
 /// How long a client waits for the end of an asynchronous copy before it asks, between two
 /// questions, and for the report of a copy that has ended according to an answer, in nanoseconds.
 pub const COPY_QUERY_NS: u64 = 100_000_000;
+/// Maximum number of layouts in the result of a LAYOUTGET.
+pub const LAYOUTS_MAX: u32 = 64;
+
+/// Maximum number of stripe indices of a device of the files layout, and of data servers of a
+/// mirror of flexible files. **Source:** Linux fs/nfs/pnfs.h, `NFS4_PNFS_MAX_STRIPE_CNT`.
+pub const STRIPES_MAX: u32 = 4096;
+
+/// Maximum number of data servers in one device of the files layout, and of addresses of one
+/// server. **Source:** Linux fs/nfs/pnfs.h, `NFS4_PNFS_MAX_MULTI_CNT`.
+pub const DATA_SERVERS_MAX: u32 = 256;
+
+/// Maximum number of mirrors in a layout of flexible files.
+pub const MIRRORS_MAX: u32 = 16;
+
+/// Maximum number of versions of NFS in a device of flexible files.
+pub const DEVICE_VERSIONS_MAX: u32 = 16;
+
+/// Maximum number of errors or statistics in one report about a layout.
+pub const LAYOUT_REPORTS_MAX: u32 = 256;
 
 /// Longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
 pub const RETRANSMIT_NS_MAX: u64 = 60_000_000_000;

@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 
 use crate::error::DecodeError;
-use crate::wire::Wire;
+use crate::wire::{BoundedWire, Wire};
 use crate::xdr::{Reader, Writer};
 
 /// A counted array whose elements have been checked and are decoded one by one.
@@ -75,6 +75,17 @@ impl<'a, T: Wire<'a>> Wire<'a> for List<'a, T> {
     fn encode(&self, writer: &mut Writer<'_>) {
         writer.u32(self.count);
         writer.raw(self.bytes);
+    }
+}
+
+/// Limits the number of elements.
+impl<'a, T: Wire<'a>> BoundedWire<'a> for List<'a, T> {
+    fn decode_up_to(reader: &mut Reader<'a>, max: u32) -> Result<Self, DecodeError> {
+        let len = Reader::new(reader.rest()).u32()?;
+        if len > max {
+            return Err(DecodeError::TooLong { len, max });
+        }
+        Self::decode(reader)
     }
 }
 

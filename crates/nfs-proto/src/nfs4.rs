@@ -1,10 +1,10 @@
 //! NFS version 4.0, 4.1 and 4.2: compounds and their operations, in both directions.
 //!
 //! [`Op`] and [`OpResult`] are views, decoded one by one from a [`Compound`] and a
-//! [`CompoundReply`]; builders write them straight into the send buffer. Operations of pNFS and of
-//! directory delegations are known by number only. WRITE arguments and READ results can be encoded
-//! without their payload. **Source:** RFC 7530 and 7531 (v4.0), RFC 8881 and 5662 (v4.1), RFC 7862,
-//! 7863 and 8276 (v4.2).
+//! [`CompoundReply`]; builders write them straight into the send buffer. Operations of directory
+//! delegations are known by number only. WRITE arguments and READ results can be encoded without
+//! their payload. **Source:** RFC 7530 and 7531 (v4.0), RFC 8881 and 5662 (v4.1), RFC 7862, 7863
+//! and 8276 (v4.2), RFC 8435 (flexible files).
 
 mod attributes;
 mod bitmap;
@@ -12,6 +12,9 @@ mod callback;
 mod compound;
 mod data;
 mod directory;
+mod files_layout;
+mod flex_files;
+mod layout;
 mod op;
 mod opcode;
 mod open;
@@ -33,6 +36,15 @@ pub use data::{
     XattrOption, content, xattr_access,
 };
 pub use directory::{Entries, Entry, Iter, NewEntry, page_of};
+pub use files_layout::{FilesDevice, FilesLayout};
+pub use flex_files::{
+    FlexDataServer, FlexDevice, FlexDeviceVersion, FlexIoError, FlexIoLatency, FlexIoStats,
+    FlexLayout, FlexLayoutReturn, FlexLayoutUpdate, FlexMirror, flex_flags,
+};
+pub use layout::{
+    DeviceChange, DeviceError, DeviceId, DeviceNotice, FileRecall, IoInfo, Layout, LayoutIoMode,
+    LayoutRecall, LayoutReturn, LayoutUpdate, decode_body, layout_type, recall_any,
+};
 pub use op::{Op, encode_write_header};
 pub use opcode::OpCode;
 pub use open::{

@@ -25,7 +25,7 @@ pub trait BoundedWire<'a>: Wire<'a> {
     /// Decodes the value.
     ///
     /// # Errors
-    /// [`DecodeError`] if it is longer than `max` bytes or incomplete.
+    /// [`DecodeError`] if it is longer than `max` bytes or elements, or incomplete.
     fn decode_up_to(reader: &mut Reader<'a>, max: u32) -> Result<Self, DecodeError>;
 }
 

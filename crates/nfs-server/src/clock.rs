@@ -25,6 +25,12 @@ pub fn monotonic_ns() -> u64 {
     nanoseconds(time.tv_sec, time.tv_nsec)
 }
 
+/// Waits; only for threads that serve nobody.
+pub fn pause(time_ns: u64) {
+    // A signal shortens it, which does no harm.
+    let _ = rustix::thread::nanosleep(&timespec(time_ns));
+}
+
 /// Converts nanoseconds to the kernel's type.
 pub fn timespec(time_ns: u64) -> Timespec {
     Timespec {

@@ -2,7 +2,7 @@
 //!
 //! A `ServerConfig` is plain data with defaults for every field; `Server::start` checks it.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::access::Network;
 use crate::clock;
@@ -63,8 +63,61 @@ impl Versions {
     }
 }
 
+/// The layouts that a metadata server offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LayoutKind {
+    /// Flexible files (RFC 8435): clients use data servers over NFSv3.
+    #[default]
+    FlexFiles,
+    /// Files (RFC 8881 chapter 13): clients use data servers over v4.1.
+    Files,
+}
+
+/// A server that keeps data for a metadata server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataServerAddress {
+    /// Address of NFS, for us and for clients.
+    pub address: SocketAddr,
+    /// The export to keep data files in.
+    pub export: String,
+}
+
+/// The servers that keep data for a metadata server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataServers {
+    /// So many of our own in this process, with ports that the system chooses.
+    Own(usize),
+    /// Others: of ours, or any with NFSv3 that lets user 0 create files for other users.
+    At(Vec<DataServerAddress>),
+}
+
+impl DataServers {
+    /// Number of data servers.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Own(count) => *count,
+            Self::At(servers) => servers.len(),
+        }
+    }
+}
+
+/// The settings of a pNFS metadata server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PnfsConfig {
+    /// Where the data goes.
+    pub servers: DataServers,
+    /// The layouts to offer.
+    pub layout: LayoutKind,
+    /// Number of consecutive bytes on one data server, a multiple of 64 bytes; 0 keeps each file on
+    /// one data server.
+    pub stripe_unit: u32,
+    /// Number of copies of the data; only flexible files have more than one.
+    pub mirrors: usize,
+}
+
 /// All settings of a server; `ServerConfig::default()` serves `/export` on loopback.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of users")]
 pub struct ServerConfig {
     /// Address to listen on; loopback by default.
     pub listen: IpAddr,
@@ -124,6 +177,11 @@ pub struct ServerConfig {
     /// Congestion control requested for the sockets, such as `cubic`. If the system refuses it, it
     /// is ignored; `Server::congestion_control` reports which one is in effect.
     pub congestion_control: Option<String>,
+    /// Data servers, which make this server a pNFS metadata server; `None` keeps all data here.
+    pub pnfs: Option<PnfsConfig>,
+    /// Whether this server is a data server for clients of v4.1: it then accepts the stateids of
+    /// its metadata server, which it can't know.
+    pub is_data_server: bool,
     /// Planned faults.
     pub faults: FaultPlan,
     /// Source of file times.
@@ -156,6 +214,8 @@ impl Default for ServerConfig {
             write_bytes_max: 1 << 20,
             directory_bytes_preferred: 1 << 20,
             congestion_control: None,
+            pnfs: None,
+            is_data_server: false,
             faults: FaultPlan::default(),
             clock: clock::wall_time,
         }

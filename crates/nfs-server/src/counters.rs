@@ -101,6 +101,14 @@ macro_rules! counted {
             pub delegations_returned: u64,
             /// Delegations that ended because their client kept them after a recall.
             pub delegations_revoked: u64,
+            /// Layouts granted.
+            pub layouts_granted: u64,
+            /// Files whose layouts were recalled from a client, each counted once.
+            pub layouts_recalled: u64,
+            /// Files whose layouts a client returned, or gave up with its last CLOSE.
+            pub layouts_returned: u64,
+            /// Files whose layouts ended in any other way.
+            pub layouts_revoked: u64,
             $($(#[$doc])* pub $name: u64,)*
         }
 
@@ -118,6 +126,10 @@ macro_rules! counted {
                     delegations_recalled: 0,
                     delegations_returned: 0,
                     delegations_revoked: 0,
+                    layouts_granted: 0,
+                    layouts_recalled: 0,
+                    layouts_returned: 0,
+                    layouts_revoked: 0,
                     $($name: 0,)*
                 }
             }

@@ -143,7 +143,7 @@ impl Datagrams {
         let Ok(request) = decode_request(&self.buffer[..bytes], self.offered) else {
             return counters.datagrams_broken.add(1);
         };
-        let origin = Origin { peer, transport: Transport::Udp, line: None };
+        let origin = Origin { peer, transport: Transport::Udp, local_ip: None, line: None };
         let mut reply = Outbox::default();
         resources.lend_outbox(&mut reply);
         if let Err(refusal) = request.body {

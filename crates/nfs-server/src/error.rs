@@ -38,6 +38,14 @@ pub enum ServerError {
         /// The system's reason.
         source: io::Error,
     },
+    /// A data server can't be used.
+    #[error("cannot use the data server {address}: {source}")]
+    DataServer {
+        /// Its address.
+        address: SocketAddr,
+        /// The reason.
+        source: io::Error,
+    },
     /// The certificate or key can't be used.
     #[error("cannot use TLS: {0}")]
     Tls(String),

@@ -418,7 +418,11 @@ impl EventLoop {
         let faults = shared.faults.start_on(accepted.number);
         let mailbox = Arc::clone(&self.loops.mailboxes[self.index]);
         let line = Some(Arc::new(CallbackLine::new(mailbox, token)));
-        let origin = Origin { peer: accepted.peer, transport: Transport::Tcp, line };
+        let local_ip = match &shared.pnfs {
+            Some(_) => accepted.stream.local_addr().ok().map(|address| address.ip()),
+            None => None,
+        };
+        let origin = Origin { peer: accepted.peer, transport: Transport::Tcp, local_ip, line };
         let channel = Channel::new(accepted.stream);
         let mut connection = Connection::new(token, channel, origin, session, memory, faults);
         if accepted.hung {

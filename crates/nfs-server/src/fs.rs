@@ -27,6 +27,7 @@ mod permission;
 #[cfg(test)]
 mod permission_tests;
 mod pin;
+mod placed;
 mod quirks;
 mod rename;
 mod sparse;

@@ -36,6 +36,8 @@ mod mailbox;
 mod memory;
 mod origin;
 mod outbox;
+mod placement;
+mod pnfs;
 mod reflect;
 mod registry;
 mod replies;
@@ -51,7 +53,10 @@ mod tls;
 pub use nfs_proto as proto;
 
 pub use crate::access::{Network, NetworkError};
-pub use crate::config::{Delegations, Portmap, ServerConfig, Versions};
+pub use crate::config::{
+    DataServerAddress, DataServers, Delegations, LayoutKind, PnfsConfig, Portmap, ServerConfig,
+    Versions,
+};
 pub use crate::counters::ServerCounters;
 pub use crate::error::ServerError;
 pub use crate::fault::{

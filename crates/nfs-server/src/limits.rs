@@ -157,7 +157,10 @@ pub const NFS4_OWNER_BYTES: u64 = 256;
 
 /// Memory charged for an open, a delegation or a lock state, including its entries in all tables
 /// and that of its file, in bytes.
-pub const NFS4_STATE_BYTES: u64 = 640;
+pub const NFS4_STATE_BYTES: u64 = 672;
+
+/// Memory charged for the layouts that a client has of a file, besides that of a state, in bytes.
+pub const NFS4_LAYOUT_BYTES: u64 = 640;
 
 /// Memory charged for a locked range, in bytes.
 pub const NFS4_RANGE_BYTES: u64 = 64;
@@ -170,6 +173,22 @@ pub const NFS4_STATES_MAX: usize = 1 << 19;
 
 /// Maximum number of delegations of all clients together; they also count as states.
 pub const NFS4_DELEGATIONS_MAX: usize = 1 << 16;
+
+/// Maximum number of data servers of a metadata server.
+pub const DATA_SERVERS_MAX: usize = 64;
+
+/// Maximum number of copies of a file's data.
+pub const MIRRORS_MAX: usize = 16;
+
+/// Stripe units are multiples of this many bytes: a page.
+pub const STRIPE_UNIT_MULTIPLE: u32 = 4096;
+
+/// The data servers in a process get all shares of the memory but one.
+pub const DATA_MEMORY_SHARES: u64 = 8;
+
+/// Maximum number of layouts of all clients together, counted by file and client; they also count
+/// as states.
+pub const NFS4_LAYOUTS_MAX: usize = 1 << 18;
 
 /// Maximum number of open owners, and of lock owners, per client.
 pub const NFS4_OWNERS_MAX: usize = 16_384;

@@ -3,7 +3,7 @@
 //! The transport decides which sizes are granted, whether TLS is missing, and how planned damage
 //! can affect a reply.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::callback_line::CallbackLine;
@@ -22,6 +22,8 @@ pub(crate) enum Transport {
 pub(crate) struct Origin {
     pub(crate) peer: SocketAddr,
     pub(crate) transport: Transport,
+    /// Our address on its connection, if data servers may have the same.
+    pub(crate) local_ip: Option<IpAddr>,
     /// The callback line to the sender; datagrams have none.
     pub(crate) line: Option<Arc<CallbackLine>>,
 }

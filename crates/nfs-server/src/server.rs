@@ -4,7 +4,7 @@
 //! from shared state without disturbing the loops.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, mpsc};
@@ -16,20 +16,26 @@ use nfs_proto::limits::{RECORD_OVERHEAD_BYTES, TRANSFER_BYTES_MAX, V2_TRANSFER_B
 use rustix::net::sockopt::tcp_congestion;
 use rustix::process::{Resource, getrlimit};
 
-use crate::access::AllowList;
+use crate::access::{AllowList, Network};
 use crate::clock::new_boot_id;
-use crate::config::ServerConfig;
+use crate::config::{
+    DataServerAddress, DataServers, Delegations, LayoutKind, PnfsConfig, ServerConfig, Versions,
+};
 use crate::controls::Controls;
 use crate::counters::{ServerCounters, ThreadCounters};
 use crate::error::ServerError;
 use crate::event_loop::{EventLoop, Listener, Sockets};
 use crate::fault::Pipe;
 use crate::fs::{Context, FileSystem};
-use crate::limits::{DESCRIPTORS_RESERVED, TRANSFER_BYTES_MIN};
+use crate::limits::{
+    DATA_MEMORY_SHARES, DATA_SERVERS_MAX, DESCRIPTORS_RESERVED, MIRRORS_MAX, STRIPE_UNIT_MULTIPLE,
+    TRANSFER_BYTES_MIN,
+};
 use crate::listen::{self, OpenedSockets};
 use crate::mailbox::{EventLoops, Mailbox};
 use crate::memory::Memory;
 use crate::origin::Transport;
+use crate::pnfs::{Location, Pnfs};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
 use crate::service::{GrantedSizes, Registered, Service, Shared, Tables, registrations};
@@ -60,6 +66,8 @@ pub struct Server {
     portmap_address: Option<SocketAddr>,
     congestion_control: Option<String>,
     shared: Arc<Shared>,
+    /// Data servers in this process.
+    data_servers: Vec<Self>,
     counters: Vec<Arc<ThreadCounters>>,
     controls: Arc<Controls>,
     schedule: Option<Schedule>,
@@ -77,6 +85,8 @@ impl Server {
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
         check_config(&config)?;
         let fs = file_system(&config)?;
+        let data_servers = start_data_servers(&config)?;
+        let pnfs = start_pnfs(&config, fs.boot_id(), &data_servers)?;
         let tls = config.tls.as_ref().map(|tls| TlsServer::new(tls, config.listen)).transpose()?;
         let threads = thread_count(config.threads);
         let OpenedSockets { sockets, address, portmap_address } = listen::open(&config, threads)?;
@@ -86,7 +96,7 @@ impl Server {
             listener.and_then(|listener| tcp_congestion(&listener.socket).ok());
         let clients_max = clients_max(config.clients_max);
         let registrations = registered_programs(&sockets[0]);
-        let shared = Arc::new(shared_state(config, threads, fs, tls, registrations));
+        let shared = Arc::new(shared_state(config, threads, fs, tls, pnfs, registrations));
         let mut mailboxes = Vec::new();
         for _ in 0..threads {
             let mailbox =
@@ -99,6 +109,7 @@ impl Server {
             congestion_control,
             controls: Arc::new(Controls::new(Arc::clone(&shared), mailboxes.clone())),
             shared,
+            data_servers,
             counters: (0..threads).map(|_| Arc::default()).collect(),
             schedule: None,
             mailboxes,
@@ -139,7 +150,32 @@ impl Server {
         sum.delegations_recalled = delegations.recalled.load(Relaxed);
         sum.delegations_returned = delegations.returned.load(Relaxed);
         sum.delegations_revoked = delegations.revoked.load(Relaxed);
+        let layouts = &self.shared.nfs4.layout_counts;
+        sum.layouts_granted = layouts.granted.load(Relaxed);
+        sum.layouts_recalled = layouts.recalled.load(Relaxed);
+        sum.layouts_returned = layouts.returned.load(Relaxed);
+        sum.layouts_revoked = layouts.revoked.load(Relaxed);
         sum
+    }
+
+    /// Errors of data servers that clients have reported, by data server.
+    pub fn data_server_errors(&self) -> Vec<u64> {
+        self.shared.pnfs.as_ref().map(|pnfs| pnfs.client_errors()).unwrap_or_default()
+    }
+
+    /// Data servers in this process, if the server has any of its own.
+    pub fn data_servers(&self) -> &[Self] {
+        &self.data_servers
+    }
+
+    /// Addresses of all data servers.
+    pub fn data_server_addresses(&self) -> Vec<SocketAddr> {
+        self.shared.pnfs.iter().flat_map(|pnfs| pnfs.addresses()).collect()
+    }
+
+    /// Bytes that were read from data servers, and written to them, for clients without a layout.
+    pub fn proxied_bytes(&self) -> (u64, u64) {
+        self.shared.pnfs.as_ref().map_or((0, 0), |pnfs| pnfs.proxied_bytes())
     }
 
     /// Kernel ids of the threads, to find their CPU time in `/proc`.
@@ -246,6 +282,10 @@ impl Drop for Server {
         for mailbox in &self.mailboxes {
             mailbox.stop();
         }
+        // The loops may wait for data servers, but only briefly; the data servers stop last.
+        if let Some(pnfs) = &self.shared.pnfs {
+            pnfs.stop();
+        }
         for thread in self.threads.drain(..) {
             // A loop that panicked is a bug; pass the panic on, but not during another panic.
             if let Err(panic) = thread.join()
@@ -278,6 +318,7 @@ fn check_config(config: &ServerConfig) -> Result<(), ServerError> {
         let expected = "a list of client addresses if the server does not listen on loopback";
         return Err(ServerError::Setting { setting, value, expected });
     }
+    check_pnfs(config)?;
     for path in &config.exports {
         if !path.starts_with('/') || path.split('/').any(|name| matches!(name, "." | "..")) {
             let expected = "an absolute path without `.` and `..`";
@@ -285,6 +326,96 @@ fn check_config(config: &ServerConfig) -> Result<(), ServerError> {
         }
     }
     Ok(())
+}
+
+fn check_pnfs(config: &ServerConfig) -> Result<(), ServerError> {
+    let Some(pnfs) = &config.pnfs else { return Ok(()) };
+    let bad =
+        |setting, value: String, expected| Err(ServerError::Setting { setting, value, expected });
+    let servers = pnfs.servers.count();
+    if !(1..=DATA_SERVERS_MAX).contains(&servers) {
+        return bad("pnfs.servers", servers.to_string(), "from 1 to 64 data servers");
+    }
+    let mirrors_max = if pnfs.layout == LayoutKind::Files { 1 } else { MIRRORS_MAX.min(servers) };
+    if !(1..=mirrors_max).contains(&pnfs.mirrors) {
+        let expected = "1, or up to 16 and the number of data servers for flexible files";
+        return bad("pnfs.mirrors", pnfs.mirrors.to_string(), expected);
+    }
+    if !pnfs.stripe_unit.is_multiple_of(STRIPE_UNIT_MULTIPLE) {
+        let expected = "a multiple of 4 KiB, or 0";
+        return bad("pnfs.stripe_unit", pnfs.stripe_unit.to_string(), expected);
+    }
+    if !config.versions.v4_1 && !config.versions.v4_2 {
+        let expected = "NFS v4.1 or v4.2, since no other version has layouts";
+        return bad("versions", "too old for data servers".to_owned(), expected);
+    }
+    Ok(())
+}
+
+/// Starts the data servers that run in this process.
+fn start_data_servers(config: &ServerConfig) -> Result<Vec<Server>, ServerError> {
+    let Some(PnfsConfig { servers: DataServers::Own(count), .. }) = config.pnfs else {
+        return Ok(Vec::new());
+    };
+    let mut allowed = config.allowed.clone();
+    // The control calls from the address that it calls.
+    if !config.listen.is_unspecified() && !config.listen.to_canonical().is_loopback() {
+        allowed.push(Network::new(config.listen, 128));
+    }
+    let memory_limit_bytes =
+        config.memory_limit_bytes / DATA_MEMORY_SHARES * (DATA_MEMORY_SHARES - 1) / count as u64;
+    let start = |_| {
+        Server::start(ServerConfig {
+            listen: config.listen,
+            allowed: allowed.clone(),
+            udp: false,
+            versions: Versions { v3: true, v4_1: true, v4_2: true, ..Versions::NONE },
+            store: config.store,
+            memory_limit_bytes,
+            threads: config.threads,
+            clients_max: config.clients_max,
+            lease_s: config.lease_s,
+            read_bytes_max: config.read_bytes_max,
+            write_bytes_max: config.write_bytes_max,
+            congestion_control: config.congestion_control.clone(),
+            is_data_server: true,
+            delegations: Delegations::Off,
+            clock: config.clock,
+            ..ServerConfig::default()
+        })
+    };
+    (0..count).map(start).collect()
+}
+
+/// Connects to the data servers, ours or others.
+fn start_pnfs(
+    config: &ServerConfig,
+    boot_id: u64,
+    own: &[Server],
+) -> Result<Option<Arc<Pnfs>>, ServerError> {
+    let Some(pnfs) = &config.pnfs else { return Ok(None) };
+    let own_address = |server: &Server| {
+        let mut address = server.address();
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        DataServerAddress { address, export: "/export".to_owned() }
+    };
+    let servers = match &pnfs.servers {
+        DataServers::Own(_) => own.iter().map(own_address).collect(),
+        DataServers::At(servers) => servers.clone(),
+    };
+    let failed = |(address, source)| ServerError::DataServer { address, source };
+    let location = match &pnfs.servers {
+        DataServers::At(_) => Location::Elsewhere,
+        DataServers::Own(_) if config.listen.is_unspecified() => Location::AllAddresses,
+        DataServers::Own(_) => Location::Here,
+    };
+    let started = Pnfs::start(pnfs, boot_id, &servers, location).map_err(failed)?;
+    Ok(Some(Arc::new(started)))
 }
 
 fn file_system(config: &ServerConfig) -> Result<FileSystem, ServerError> {
@@ -305,6 +436,7 @@ fn shared_state(
     threads: usize,
     fs: FileSystem,
     tls: Option<TlsServer>,
+    pnfs: Option<Arc<Pnfs>>,
     registrations: Vec<Registered>,
 ) -> Shared {
     let lower = |limit: Option<u32>, size: u32| limit.map_or(size, |limit| limit.min(size));
@@ -326,6 +458,8 @@ fn shared_state(
             directory_bytes_preferred: config.directory_bytes_preferred,
         },
         tls,
+        pnfs,
+        is_data_server: config.is_data_server,
         allowed: AllowList { networks: config.allowed, loopback: config.loopback_allowed },
         partial_record_timeout_ns: config.partial_record_timeout_ns,
         // A v2 client may write 8192 bytes whatever is granted.

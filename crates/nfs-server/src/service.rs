@@ -8,6 +8,7 @@
 
 mod by_handle;
 mod convert;
+mod data_servers;
 mod listing;
 mod mount;
 mod names;
@@ -45,6 +46,7 @@ use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
 use crate::memory::Memory;
 use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
+use crate::pnfs::Pnfs;
 use crate::replies::{CallKey, Replies};
 use crate::tls::TlsServer;
 
@@ -89,6 +91,10 @@ pub(crate) struct Shared {
     pub(crate) partial_record_timeout_ns: u64,
     pub(crate) allowed: AllowList,
     pub(crate) tls: Option<TlsServer>,
+    /// The data servers, if there are any.
+    pub(crate) pnfs: Option<Arc<Pnfs>>,
+    /// Whether this is a data server of another server.
+    pub(crate) is_data_server: bool,
     pub(crate) faults: FaultPlan,
     pub(crate) pipe: Pipe,
     pub(crate) clock: fn() -> FileTime,
@@ -238,6 +244,7 @@ impl Service {
             Transport::Udp => self.shared.granted.in_datagrams(),
             Transport::Tcp | Transport::Tls => self.shared.granted,
         };
+        self.tend_lost_layouts();
         self.repeatable = repeats::key_of(&self.shared.replies, request, call, origin);
         match self.repeatable {
             Some(key) => self.carry_out_once(key, call, caller, origin, xid, out),
@@ -378,8 +385,11 @@ impl Service {
             self.counters.payload_written_bytes.add(data.len() as u64);
             return Ok(WriteOutcome { change, count: data.len() as u32, verifier });
         }
+        let elsewhere = self.write_to_data_servers(id, offset, data, context)?;
         let Shared { fs, faults, .. } = &*self.shared;
-        let (change, count) = if faults.lose_last_writes > 0 {
+        let (change, count) = if let Some(written) = elsewhere {
+            written
+        } else if faults.lose_last_writes > 0 {
             fs.write_revocable(id, offset, data, context, faults.lose_last_writes as usize)?
         } else if faults.lose_committed || (unstable && faults.lose_unstable) {
             let written = fs.write_unstable(id, offset, data, context)?;

@@ -22,6 +22,7 @@ pub mod fault {
     pub use crate::syntax::fault::*;
 }
 
+pub use parse::cluster::{ClusterKey, ClusterKeys, parse_cluster};
 pub use parse::disturb::{names_disturbance, parse_disturbance};
 pub use parse::keys::key_elsewhere;
 pub use parse::overrides::Overrides;
@@ -42,6 +43,7 @@ pub use resolve::programs::chosen_programs;
 pub use resolve::server::ServerPlan;
 pub use resolve::surroundings::Surroundings;
 pub use syntax::address::{NfsAddress, User};
+pub use syntax::cluster::{ClusterPlan, DataServerPlan, DataServersPlan, LayoutsPlan};
 pub use syntax::error::{Located, PlanError, PlanPosition};
 pub use syntax::hosts::UsedFrom;
 pub use syntax::raw::RawPlan;

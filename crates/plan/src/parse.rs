@@ -4,6 +4,7 @@
 //! notion of runs: it checks single values, and leaves their combinations to `resolve`.
 
 pub(crate) mod address;
+pub(crate) mod cluster;
 pub(crate) mod conclusion;
 pub(crate) mod disturb;
 pub(crate) mod document;

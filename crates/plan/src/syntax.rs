@@ -4,6 +4,7 @@
 //! Nothing here parses text or applies defaults, and it uses no other layer.
 
 pub(crate) mod address;
+pub(crate) mod cluster;
 pub(crate) mod error;
 pub(crate) mod fault;
 pub(crate) mod hosts;

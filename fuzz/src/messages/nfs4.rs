@@ -4,8 +4,9 @@
 //! executed: the first bad one ends it. Views that are decoded on demand are decoded here.
 
 use nfs_proto::nfs4::{
-    Attributes, CallbackCompound, CallbackResult, Compound, CompoundReply, Fattr, Op, OpCode, OpOk,
-    OpResult, Wire, decode_callback_reply, read_prefix,
+    Attributes, CallbackCompound, CallbackOp, CallbackResult, Compound, CompoundReply, Fattr,
+    FilesDevice, FilesLayout, FlexDevice, FlexLayout, FlexLayoutReturn, FlexLayoutUpdate, Op,
+    OpCode, OpOk, OpResult, Wire, decode_body, decode_callback_reply, read_prefix,
 };
 use nfs_proto::xdr::Reader;
 
@@ -29,11 +30,13 @@ pub enum DecodedPart {
     Callback,
     /// The client's reply to it.
     CallbackReply,
+    /// The body of a layout, a device or a report, of every type.
+    LayoutBody,
 }
 
 impl DecodedPart {
     /// All parts; the index is the selector.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Compound,
         Self::Op,
         Self::CompoundReply,
@@ -41,6 +44,7 @@ impl DecodedPart {
         Self::Attributes,
         Self::Callback,
         Self::CallbackReply,
+        Self::LayoutBody,
     ];
 }
 
@@ -55,6 +59,7 @@ pub fn check_nfs4(data: &[u8]) {
         DecodedPart::Attributes => check_attributes(bytes),
         DecodedPart::Callback => check_callback(bytes),
         DecodedPart::CallbackReply => callback_reply(bytes),
+        DecodedPart::LayoutBody => check_layout_body(bytes),
     }
 }
 
@@ -155,7 +160,35 @@ fn check_callback(bytes: &[u8]) {
         if let Ok(op) = op {
             encoded(|writer| op.encode(writer));
         }
+        if let Ok(CallbackOp::NotifyDeviceid { notices }) = op {
+            for notice in notices.iter() {
+                let _ = without_allocation(|| notice.changes());
+            }
+        }
     }
+}
+
+/// Decodes a body as every type; a body that is accepted comes back.
+fn check_layout_body(bytes: &[u8]) {
+    fn check<'a, T: Wire<'a> + PartialEq + std::fmt::Debug>(bytes: &'a [u8]) -> Option<T> {
+        let value = without_allocation(|| decode_body::<T>(bytes)).ok()?;
+        // Padding is not kept, so the encoded value is compared with itself.
+        let again = encoded(|writer| value.encode(writer));
+        assert_eq!(again.len(), bytes.len(), "{value:?}");
+        Some(value)
+    }
+    if let Some(layout) = check::<FlexLayout<'_>>(bytes) {
+        let servers = layout.mirrors.iter().map(|mirror| mirror.servers.iter().count());
+        assert!(without_allocation(|| servers.sum::<usize>()) <= bytes.len() / 48);
+    }
+    if let Some(device) = check::<FilesDevice<'_>>(bytes) {
+        let addresses = device.servers.iter().map(|server| server.iter().count());
+        assert!(without_allocation(|| addresses.sum::<usize>()) <= bytes.len() / 8);
+    }
+    check::<FilesLayout<'_>>(bytes);
+    check::<FlexDevice<'_>>(bytes);
+    check::<FlexLayoutReturn<'_>>(bytes);
+    check::<FlexLayoutUpdate<'_>>(bytes);
 }
 
 fn callback_reply(bytes: &[u8]) {

@@ -70,6 +70,7 @@ impl Trial<'_> {
             result.caveats.extend(caveats::about_holes(&result, &tally.ranges));
             let short = &tally.short_transfers;
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
+            result.caveats.extend(tally.pnfs.as_ref().and_then(caveats::about_pnfs));
         }
         if let Some(listed) = &tally.listed {
             let mount = self.mount.as_ref();

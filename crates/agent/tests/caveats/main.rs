@@ -23,6 +23,7 @@ mod neighbors;
 mod offered;
 mod page;
 mod panics;
+mod pnfs;
 mod segments;
 mod timeline;
 mod training;

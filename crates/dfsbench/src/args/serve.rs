@@ -12,6 +12,7 @@ const EXAMPLES: &str = "
 Examples:
   dfsbench serve --fault 'service-time exponential 200us' --fault 'drop 0.1%'
   dfsbench serve --fault 'endless-readdir cookies' --fault 'trickle 1B/s'
+  dfsbench serve --data-servers 4 --stripe-unit 64KiB
   dfsbench serve --listen 0.0.0.0 --allow 192.168.1.0/24 --port 2049 --memory 4GiB";
 
 /// Lists every fault with its value and effect, from the parser's own table.
@@ -87,6 +88,21 @@ pub(crate) struct ServeArgs {
     /// Whether to grant read delegations to clients of v4.1 and later, like kernel servers
     #[arg(long, value_name = "SWITCH", value_parser = ["on", "off"], default_value = "on")]
     pub delegations: String,
+    /// Data servers of a pNFS cluster: a number to start here, or HOST:PORT/EXPORT of others
+    #[arg(long, value_name = "N|ADDRESSES")]
+    pub data_servers: Option<String>,
+    /// Layouts that clients of v4.1 and later get: flexfiles or files [default: flexfiles]
+    #[arg(long, value_name = "TYPE")]
+    pub layouts: Option<String>,
+    /// Consecutive bytes on one data server; 0 keeps each file on one [default: 1MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub stripe_unit: Option<String>,
+    /// Copies of the data, for flexible files [default: 1]
+    #[arg(long, value_name = "N")]
+    pub mirrors: Option<String>,
+    /// Be a data server for the files layout of another server
+    #[arg(long, conflicts_with = "data_servers")]
+    pub data_server: bool,
     /// Fault to inject, see below; may be repeated
     #[arg(long, value_name = "'KIND VALUE'")]
     pub fault: Vec<String>,

@@ -15,8 +15,8 @@ use model::NfsVersion;
 use nfs_server::{
     Certificate, Network, Portmap, Server, ServerConfig, ServerCounters, ServerError, TlsConfig,
 };
-use plan::ServerPlan;
 use plan::fault::{check_faults, parse_fault};
+use plan::{ClusterKeys, PlanPosition, ServerPlan};
 
 use crate::args::ServeArgs;
 use crate::exit::{End, Failure};
@@ -55,13 +55,20 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     if let Some(address) = server.portmap_address() {
         output::message(&format!("portmapper and rpcbind: {address}"));
     }
+    for (index, address) in server.data_server_addresses().iter().enumerate() {
+        output::message(&format!("data server {}: {address}", index + 1));
+    }
     output::message(&place.mounts());
     while !stop.load(Relaxed) {
         std::thread::sleep(TICK);
     }
     let counters = server.counters();
-    let lines = [report_delegations(&counters), report_refusals(&counters)];
-    for line in lines.into_iter().flatten() {
+    let lines = [
+        report_delegations(&counters),
+        report_layouts(&counters, server.proxied_bytes()),
+        report_refusals(&counters),
+    ];
+    for line in lines.into_iter().flatten().chain(report_data_servers(&server)) {
         output::message(&line);
     }
     server.shutdown();
@@ -81,6 +88,37 @@ fn report_delegations(counters: &ServerCounters) -> Option<String> {
         "delegations: {granted} granted, {recalled} recalled, {returned} returned, \
          {revoked} revoked"
     ))
+}
+
+/// Describes the fate of layouts; `None` if no client got one and none went without.
+fn report_layouts(counters: &ServerCounters, proxied_bytes: (u64, u64)) -> Option<String> {
+    let granted = counters.layouts_granted;
+    if granted == 0 && proxied_bytes == (0, 0) {
+        return None;
+    }
+    let ServerCounters { layouts_recalled, layouts_returned, layouts_revoked, .. } = counters;
+    let (read, written) = proxied_bytes;
+    Some(format!(
+        "layouts: {granted} granted; files: {layouts_recalled} recalled, {layouts_returned} \
+         returned, {layouts_revoked} revoked; through this server: {read} bytes read, {written} \
+         written"
+    ))
+}
+
+/// Describes how much each data server of ours was used.
+fn report_data_servers(server: &Server) -> Vec<String> {
+    let errors = server.data_server_errors();
+    let describe = |(index, one): (usize, &Server)| {
+        let counters = one.counters();
+        let (read, written) = (counters.payload_read_bytes, counters.payload_written_bytes);
+        let errors = errors.get(index).copied().unwrap_or(0);
+        format!(
+            "data server {}: {read} bytes read, {written} written, {errors} errors reported by \
+             clients",
+            index + 1
+        )
+    };
+    server.data_servers().iter().enumerate().map(describe).collect()
 }
 
 /// Describes what was refused for lack of memory; `None` if nothing was.
@@ -109,9 +147,20 @@ fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
         permissions: args.permissions == "on",
         delegations: args.delegations == "on",
         versions: plan::parse_versions(&args.nfsvers, "--nfsvers")?,
+        cluster: plan::parse_cluster(&cluster_keys(args))?,
         faults,
         fault_seed: args.fault_seed,
     })
+}
+
+fn cluster_keys(args: &ServeArgs) -> ClusterKeys {
+    let key = |text: &Option<String>, flag| Some((text.clone()?, PlanPosition::Flag(flag)));
+    ClusterKeys {
+        data_servers: key(&args.data_servers, "--data-servers"),
+        layouts: key(&args.layouts, "--layouts"),
+        stripe_unit: key(&args.stripe_unit, "--stripe-unit"),
+        mirrors: key(&args.mirrors, "--mirrors"),
+    }
 }
 
 fn server_config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, Failure> {
@@ -147,6 +196,7 @@ fn server_config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, 
         udp: !args.no_udp,
         portmap: args.portmapper.map_or(Portmap::Off, Portmap::Port),
         tls: tls_config(args)?,
+        is_data_server: args.data_server,
         ..server_config::config(server)?
     })
 }

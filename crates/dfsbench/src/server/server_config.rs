@@ -3,24 +3,28 @@
 //! [`config`] is used by `dfsbench run` (the embedded server) and `dfsbench serve`, so that a fault
 //! means the same in both. The names in planned faults are converted to numbers only here.
 
+use std::net::ToSocketAddrs as _;
+
 use model::NfsVersion;
 use nfs_server::proto::mount3::MountStatus;
 use nfs_server::proto::nfs3::StableHow;
 use nfs_server::proto::nfs4::OpCode;
 use nfs_server::proto::{ProtocolVersion, Status, nfs2, nfs3};
 use nfs_server::{
-    BandwidthCap, CallServiceTime, DelayFault, Delegations, ErrorFault, FaultPlan, FaultedCalls,
-    Permissions, ScheduledEvent, ServerConfig, ServerEvent, SlowFile, StoreMode, Versions,
+    BandwidthCap, CallServiceTime, DataServerAddress, DataServers, DelayFault, Delegations,
+    ErrorFault, FaultPlan, FaultedCalls, LayoutKind, Permissions, PnfsConfig, ScheduledEvent,
+    ServerConfig, ServerEvent, SlowFile, StoreMode, Versions,
 };
-use plan::ServerPlan;
 use plan::fault::{Calls, ClaimedStability, PlannedFault};
+use plan::{ClusterPlan, DataServerPlan, DataServersPlan, LayoutsPlan, ServerPlan};
 
 use crate::exit::Failure;
 
 /// Builds the configuration of a server, which listens on the default address: loopback.
 ///
 /// # Errors
-/// If a fault names a call that no version has, or an unknown error.
+/// If a fault names a call that no version has, or an unknown error; if a data server has no
+/// address.
 pub(crate) fn config(server: &ServerPlan) -> Result<ServerConfig, Failure> {
     Ok(ServerConfig {
         memory_limit_bytes: server.memory_bytes,
@@ -31,9 +35,39 @@ pub(crate) fn config(server: &ServerPlan) -> Result<ServerConfig, Failure> {
         versions: server_versions(&server.versions),
         // Some hosts default to bbr, which paces a loopback stream to a third of its speed.
         congestion_control: Some("cubic".to_owned()),
+        pnfs: server.cluster.as_ref().map(pnfs_config).transpose()?,
         faults: fault_plan(server)?,
         ..ServerConfig::default()
     })
+}
+
+fn pnfs_config(cluster: &ClusterPlan) -> Result<PnfsConfig, Failure> {
+    let servers = match &cluster.data_servers {
+        DataServersPlan::Own(count) => DataServers::Own(*count as usize),
+        DataServersPlan::At(servers) => {
+            DataServers::At(servers.iter().map(find_data_server).collect::<Result<_, _>>()?)
+        }
+    };
+    Ok(PnfsConfig {
+        servers,
+        layout: match cluster.layouts {
+            LayoutsPlan::FlexFiles => LayoutKind::FlexFiles,
+            LayoutsPlan::Files => LayoutKind::Files,
+        },
+        stripe_unit: cluster.stripe_unit_bytes,
+        mirrors: cluster.mirrors as usize,
+    })
+}
+
+/// Looks up the address of a data server, which clients get, too.
+fn find_data_server(server: &DataServerPlan) -> Result<DataServerAddress, Failure> {
+    let DataServerPlan { host, port, export } = server;
+    let found = (host.as_str(), *port).to_socket_addrs();
+    match found.map(|mut addresses| addresses.next()) {
+        Ok(Some(address)) => Ok(DataServerAddress { address, export: export.clone() }),
+        Ok(None) => Err(Failure::Lab(format!("data server {host}: it has no address"))),
+        Err(error) => Err(Failure::Lab(format!("data server {host}: {error}"))),
+    }
 }
 
 fn server_versions(offered: &[NfsVersion]) -> Versions {
@@ -215,6 +249,7 @@ mod tests {
             permissions: false,
             delegations: false,
             versions: vec![NfsVersion::V3, NfsVersion::V4_1],
+            cluster: None,
             faults: texts.map(|text| parse_fault(text).unwrap()).to_vec(),
             fault_seed: 9,
         };

@@ -10,6 +10,7 @@
 
 mod closing;
 mod many;
+mod pnfs;
 mod set;
 mod transfers;
 mod uncommitted;
@@ -31,6 +32,8 @@ use set::WorkerState;
 use transfers::{Opens, Transfers};
 
 pub use many::Many;
+pub use pnfs::Pnfs;
+pub(crate) use pnfs::{DataUse, PnfsParts, PnfsTally, RecallBoard};
 pub use set::NfsFiles;
 pub(crate) use set::PlusListing;
 pub use uncommitted::Grid;
@@ -208,6 +211,7 @@ fn tally_of<'a>(
             sent_bytes: wire.sent_bytes.saturating_sub(before.sent_bytes),
             received_bytes: wire.received_bytes.saturating_sub(before.received_bytes),
         }),
+        pnfs: None,
     }
 }
 

@@ -8,6 +8,7 @@
 use super::bitmap::Bitmap;
 use super::types::{Fsid, SetTime, Time};
 use crate::error::DecodeError;
+use crate::lists::List;
 use crate::nfs3::{Device, FileHandle, FileType};
 use crate::status::Status;
 use crate::wire::Wire;
@@ -255,6 +256,8 @@ attributes! {
     DIR_NOTIF_DELAY = 56, directory_notice_delay: Time;
     /// How long changes of its entries may go unnoticed.
     DIRENT_NOTIF_DELAY = 57, entry_notice_delay: Time;
+    /// Types of pNFS layouts that the file system offers; see [`super::layout_type`].
+    FS_LAYOUT_TYPES = 62, layout_types: List<'a, u32>;
     /// Preferred block size of layouts, in bytes.
     LAYOUT_BLKSIZE = 65, layout_block_bytes: u32;
     /// Preferred alignment of layouts, in bytes.

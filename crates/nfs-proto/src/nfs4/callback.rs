@@ -7,10 +7,11 @@
 use super::attributes::Fattr;
 use super::bitmap::Bitmap;
 use super::data::OffloadResult;
+use super::layout::{DeviceNotice, LayoutIoMode, LayoutRecall};
 use super::session::ReferringCalls;
 use super::types::{SessionId, StateOwner, Stateid};
 use crate::error::DecodeError;
-use crate::limits::COMPOUND_TAG_BYTES_MAX;
+use crate::limits::{COMPOUND_TAG_BYTES_MAX, LAYOUT_REPORTS_MAX};
 use crate::lists::List;
 use crate::nfs3::FileHandle;
 use crate::status::Status;
@@ -91,7 +92,12 @@ by_code! {
         Getattr { file: FileHandle, request: Bitmap },
         /// Recalls a delegation.
         Recall { stateid: Stateid, truncate: bool, file: FileHandle },
-        /// Recalls all but this number of delegations of these types.
+        /// Recalls layouts.
+        LayoutRecall {
+            layout_type: u32, iomode: LayoutIoMode, changed: bool, recall: LayoutRecall,
+        },
+        /// Recalls all but this number of delegations or layouts of these types; see
+        /// [`super::recall_any`].
         RecallAny { objects_to_keep: u32, types: Bitmap },
         /// Asks the client to use no slot above this.
         RecallSlot { target_highest_slot: u32 },
@@ -108,6 +114,8 @@ by_code! {
         NotifyLock { file: FileHandle, owner: StateOwner<'a> },
         /// Reports that a copy has ended, v4.2.
         Offload { file: FileHandle, stateid: Stateid, result: OffloadResult },
+        /// Reports changes of pNFS devices.
+        NotifyDeviceid { notices: List<'a, DeviceNotice<'a>> where len <= LAYOUT_REPORTS_MAX },
     }
 }
 
@@ -118,6 +126,8 @@ by_code! {
         Getattr { attributes: Fattr<'a> },
         /// The result of RECALL, which is empty.
         Recall,
+        /// The result of LAYOUTRECALL, which is empty.
+        LayoutRecall,
         /// The result of RECALL_ANY, which is empty.
         RecallAny,
         /// The result of RECALL_SLOT, which is empty.
@@ -134,6 +144,8 @@ by_code! {
         NotifyLock,
         /// The result of OFFLOAD, which is empty.
         Offload,
+        /// The result of NOTIFY_DEVICEID, which is empty.
+        NotifyDeviceid,
     }
 }
 

@@ -7,13 +7,15 @@
 use super::attributes::Fattr;
 use super::bitmap::Bitmap;
 use super::data::{CreateKind, NetLocation, XattrOption};
+use super::layout::{DeviceError, DeviceId, IoInfo, LayoutIoMode, LayoutReturn, LayoutUpdate};
 use super::opcode::OpCode;
 use super::open::{Claim, OpenHow};
 use super::session::{CallbackSecurity, ChannelAttributes, Implementation, StateProtection};
 use super::types::{
-    ClientId, ClientOwner, LockType, Locker, NetAddress, SessionId, StateOwner, Stateid,
+    ClientId, ClientOwner, LockType, Locker, NetAddress, SessionId, StateOwner, Stateid, Time,
 };
 use crate::error::DecodeError;
+use crate::limits::LAYOUT_REPORTS_MAX;
 use crate::lists::List;
 use crate::nfs3::{FileHandle, StableHow, Verifier};
 use crate::wire::{Wire, by_code};
@@ -137,6 +139,35 @@ by_code! {
         DestroySession { session: SessionId },
         /// Frees a stateid without locks.
         FreeStateid { stateid: Stateid },
+        /// Gets the addresses of a pNFS device in a result of at most `maxcount` bytes, and asks to
+        /// be notified of its [`super::DeviceChange`]s.
+        Getdeviceinfo { device: DeviceId, layout_type: u32, maxcount: u32, notify: Bitmap },
+        /// Publishes what was written to data servers of the current file.
+        Layoutcommit {
+            offset: u64,
+            length: u64,
+            reclaim: bool,
+            stateid: Stateid,
+            last_write_offset: Option<u64>,
+            modified: Option<Time>,
+            update: LayoutUpdate<'a>,
+        },
+        /// Gets a layout of the current file that covers at least `min_length` bytes, in a result
+        /// of at most `maxcount` bytes; see [`super::layout_type`].
+        Layoutget {
+            signal_available: bool,
+            layout_type: u32,
+            iomode: LayoutIoMode,
+            offset: u64,
+            length: u64,
+            min_length: u64,
+            stateid: Stateid,
+            maxcount: u32,
+        },
+        /// Returns layouts.
+        Layoutreturn {
+            reclaim: bool, layout_type: u32, iomode: LayoutIoMode, layouts: LayoutReturn<'a>,
+        },
         /// Requests the security flavors of the current object (0) or its parent (1).
         SecinfoNoName { style: u32 },
         /// Starts every compound of a session.
@@ -166,6 +197,24 @@ by_code! {
         Deallocate { stateid: Stateid, offset: u64, length: u64 },
         /// Announces how a range will be used, v4.2.
         IoAdvise { stateid: Stateid, offset: u64, count: u64, hints: Bitmap },
+        /// Reports errors of data servers, v4.2.
+        Layouterror {
+            offset: u64,
+            length: u64,
+            stateid: Stateid,
+            errors: List<'a, DeviceError> where len <= LAYOUT_REPORTS_MAX,
+        },
+        /// Reports how much a layout was used, v4.2; the update of flexible files is a
+        /// [`super::FlexLayoutUpdate`].
+        Layoutstats {
+            offset: u64,
+            length: u64,
+            stateid: Stateid,
+            read: IoInfo,
+            write: IoInfo,
+            device: DeviceId,
+            update: LayoutUpdate<'a>,
+        },
         /// Cancels a copy, v4.2.
         OffloadCancel { stateid: Stateid },
         /// Queries the progress of a copy, v4.2.

@@ -9,11 +9,13 @@ use super::attributes::{Attributes, Fattr};
 use super::bitmap::Bitmap;
 use super::data::{SecurityFlavor, Segment};
 use super::directory::Entries;
+use super::layout::Layout;
 use super::opcode::OpCode;
 use super::open::Delegation;
 use super::session::{ChannelAttributes, Implementation, StateProtectionReply};
 use super::types::{ChangeInfo, ClientId, Denied, NetAddress, SessionId, Stateid};
 use crate::error::DecodeError;
+use crate::limits::LAYOUTS_MAX;
 use crate::lists::List;
 use crate::nfs3::{FileHandle, StableHow, Verifier};
 use crate::status::Status;
@@ -130,6 +132,19 @@ by_code! {
         DestroySession,
         /// The result of FREE_STATEID, which is empty.
         FreeStateid,
+        /// The device's addresses, as defined by the type of layout, and the notifications that
+        /// the server will send.
+        Getdeviceinfo { layout_type: u32, body: &'a [u8], notify: Bitmap },
+        /// The file's size if it changed.
+        Layoutcommit { size: Option<u64> },
+        /// The layouts, and whether they are returned by the last CLOSE of the file.
+        Layoutget {
+            return_on_close: bool,
+            stateid: Stateid,
+            layouts: List<'a, Layout<'a>> where len <= LAYOUTS_MAX,
+        },
+        /// The stateid of the layouts that are left.
+        Layoutreturn { stateid: Option<Stateid> },
         /// The flavors, best first.
         SecinfoNoName { flavors: List<'a, SecurityFlavor<'a>> },
         /// The slot's state; the flags are those of [`super::sequence_status`].
@@ -162,6 +177,10 @@ by_code! {
         Deallocate,
         /// Accepted hints.
         IoAdvise { hints: Bitmap },
+        /// The result of LAYOUTERROR, which is empty.
+        Layouterror,
+        /// The result of LAYOUTSTATS, which is empty.
+        Layoutstats,
         /// The result of OFFLOAD_CANCEL, which is empty.
         OffloadCancel,
         /// Bytes copied, and the final status if there is one.
@@ -203,6 +222,10 @@ pub enum OpResult<'a> {
         /// Whether the server can copy synchronously.
         synchronous: bool,
     },
+    /// GETDEVICEINFO needs at least this `maxcount`.
+    DeviceTooSmall(u32),
+    /// LAYOUTGET should be tried later; true if the server will signal when.
+    LayoutTryLater(bool),
 }
 
 impl<'a> OpResult<'a> {
@@ -214,6 +237,8 @@ impl<'a> OpResult<'a> {
             Self::SetattrFailed(..) => OpCode::Setattr,
             Self::ClientInUse(_) => OpCode::Setclientid,
             Self::CopyRequirementsNotMet { .. } => OpCode::Copy,
+            Self::DeviceTooSmall(_) => OpCode::Getdeviceinfo,
+            Self::LayoutTryLater(_) => OpCode::Layoutget,
         }
     }
 
@@ -225,6 +250,8 @@ impl<'a> OpResult<'a> {
             Self::Denied(..) => Status::Denied,
             Self::ClientInUse(_) => Status::ClidInUse,
             Self::CopyRequirementsNotMet { .. } => Status::OffloadNoReqs,
+            Self::DeviceTooSmall(_) => Status::TooSmall,
+            Self::LayoutTryLater(_) => Status::LayoutTryLater,
         }
     }
 
@@ -248,8 +275,9 @@ impl<'a> OpResult<'a> {
         let unknown = DecodeError::BadValue { what: "the operation of a result", value: number };
         let code = OpCode::from_number(number).ok_or(unknown)?;
         // Most failures are only a status. These few contain more: the conflicting lock, the
-        // attributes that were set before the failure, who else uses the client id, and which
-        // requirements of a COPY can't be met.
+        // attributes that were set before the failure, who else uses the client id, which
+        // requirements of a COPY can't be met, how large a device is, and whether the server will
+        // signal that there are layouts again.
         let status = Status::decode(reader)?;
         Ok(match (code, status) {
             (_, Status::Ok) => Self::Ok(OpOk::decode_body(code, reader)?.ok_or(unknown)?),
@@ -264,6 +292,10 @@ impl<'a> OpResult<'a> {
                 consecutive: reader.bool("consecutive")?,
                 synchronous: reader.bool("synchronous")?,
             },
+            (OpCode::Getdeviceinfo, Status::TooSmall) => Self::DeviceTooSmall(reader.u32()?),
+            (OpCode::Layoutget, Status::LayoutTryLater) => {
+                Self::LayoutTryLater(reader.bool("will_signal_layout_avail")?)
+            }
             (code, status) => Self::Failed(code, status),
         })
     }
@@ -276,6 +308,8 @@ impl<'a> OpResult<'a> {
             Self::Ok(ok) => ok.encode_body(writer),
             // SETATTR always returns which attributes it has set.
             Self::Failed(OpCode::Setattr, _) => Bitmap::EMPTY.encode(writer),
+            Self::Failed(OpCode::Getdeviceinfo, Status::TooSmall) => writer.u32(0),
+            Self::Failed(OpCode::Layoutget, Status::LayoutTryLater) => writer.bool(false),
             Self::Failed(..) => {}
             Self::Denied(_, denied) => denied.encode(writer),
             Self::SetattrFailed(_, set) => set.encode(writer),
@@ -284,6 +318,8 @@ impl<'a> OpResult<'a> {
                 writer.bool(*consecutive);
                 writer.bool(*synchronous);
             }
+            Self::DeviceTooSmall(bytes) => writer.u32(*bytes),
+            Self::LayoutTryLater(will_signal) => writer.bool(*will_signal),
         }
     }
 }

@@ -53,7 +53,7 @@ fn ends_compound_at_bad_operation() {
         (0, &sequence, OpCode::Illegal, Status::OpIllegal),
         (1, &[0, 0, 0x27, 0x3c], OpCode::Illegal, Status::OpIllegal),
         (1, &[0, 0, 0, 2], OpCode::Illegal, Status::OpIllegal),
-        (1, &[0, 0, 0, 50], OpCode::Layoutget, Status::NotSupp),
+        (1, &[0, 0, 0, 46], OpCode::GetDirDelegation, Status::NotSupp),
         (1, &[0, 0, 0, 35], OpCode::Setclientid, Status::NotSupp),
         (1, &sequence, OpCode::Sequence, Status::BadXdr),
     ];
@@ -308,7 +308,8 @@ fn ends_callback_at_bad_operation() {
     };
     assert_eq!(answers(0, 11), (CallbackCode::Illegal, Status::OpIllegal));
     assert_eq!(answers(1, 99), (CallbackCode::Illegal, Status::OpIllegal));
-    assert_eq!(answers(1, 5), (CallbackCode::LayoutRecall, Status::NotSupp));
+    assert_eq!(answers(1, 6), (CallbackCode::Notify, Status::NotSupp));
+    assert_eq!(answers(1, 5), (CallbackCode::LayoutRecall, Status::BadXdr));
     assert_eq!(answers(1, 11), (CallbackCode::Sequence, Status::BadXdr));
 }
 

@@ -4,6 +4,8 @@
 mod common;
 mod compound;
 mod golden;
+mod layout_bodies;
+mod layouts;
 mod ops;
 mod properties;
 mod results;

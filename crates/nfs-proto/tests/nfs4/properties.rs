@@ -88,6 +88,7 @@ fn all_attributes(seed: u64) -> Attributes<'static> {
         mounted_on_fileid: long(55),
         directory_notice_delay: time(56),
         entry_notice_delay: time(57),
+        layout_types: Some(crate::ops::view("00000002 00000001 00000004")),
         layout_block_bytes: word(65),
         layout_alignment_bytes: word(66),
         supported_exclusive: Some(Bitmap::from_numbers(&[4, 75, 127])),

@@ -252,6 +252,8 @@ fn failures() -> Vec<(OpResult<'static>, String)> {
             OpResult::CopyRequirementsNotMet { consecutive: false, synchronous: true },
             "0000276e 00000000 00000001".into(),
         ),
+        (OpResult::DeviceTooSmall(0x123), "00002715 00000123".into()),
+        (OpResult::LayoutTryLater(true), "0000274a 00000001".into()),
     ]
 }
 
@@ -263,6 +265,7 @@ pub fn results() -> Vec<(OpResult<'static>, Vec<u8>)> {
         .chain(state_results())
         .chain(newer_results())
         .chain(xattr_results())
+        .chain(crate::layouts::layout_results())
         .map(|(ok, text)| (OpResult::Ok(ok), format!("00000000 {text}")));
     successes
         .chain(failures())

@@ -47,6 +47,12 @@ impl Block {
         Ok(Self::filled(charge, &[], start, data))
     }
 
+    /// Creates a block of `data`, even if the budget does not allow it.
+    pub fn copy_of(budget: &Arc<Budget>, data: &[u8]) -> Self {
+        let charge = Charge::force(budget, capacity_for(data.len()) as u64);
+        Self::filled(charge, &[], 0, data)
+    }
+
     /// Writes `data` at `start`, growing the block if needed.
     ///
     /// # Errors

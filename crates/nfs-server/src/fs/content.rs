@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::block::{BLOCK_BYTES, Block, DataPiece};
 use super::budget::Budget;
 use super::types::{FILE_BYTES_MAX, FsError};
+use crate::placement::Placement;
 
 /// How file data is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct FileContent {
     stable: Option<Box<Stable>>,
     /// Content to restore if the most recently committed data is lost; only if that is planned.
     former: Option<Box<Stable>>,
+    /// The data servers that have the data, if it isn't here.
+    placement: Option<Arc<Placement>>,
 }
 
 /// A file as it was before its unstable writes, or before a single one, for the parts they changed.
@@ -54,7 +57,36 @@ pub(super) struct Stable {
 impl FileContent {
     /// Creates an empty file.
     pub fn new(mode: StoreMode) -> Self {
-        Self { mode, size: 0, used_bytes: 0, blocks: BTreeMap::new(), stable: None, former: None }
+        Self {
+            mode,
+            size: 0,
+            used_bytes: 0,
+            blocks: BTreeMap::new(),
+            stable: None,
+            former: None,
+            placement: None,
+        }
+    }
+
+    /// Where the data is, if it isn't here.
+    pub(super) fn placement(&self) -> Option<&Arc<Placement>> {
+        self.placement.as_ref()
+    }
+
+    /// Puts the data of a file without blocks elsewhere; only its size is kept here.
+    pub(super) fn place(&mut self, placement: Placement) -> Arc<Placement> {
+        self.mode = StoreMode::Discard;
+        Arc::clone(self.placement.insert(Arc::new(placement)))
+    }
+
+    /// Whether there is data here.
+    pub(super) fn has_blocks(&self) -> bool {
+        !self.blocks.is_empty()
+    }
+
+    /// Records that there is data up to `end`.
+    pub(super) fn extend_to(&mut self, end: u64) {
+        self.size = self.size.max(end.min(FILE_BYTES_MAX));
     }
 
     /// Size in bytes.

@@ -29,6 +29,11 @@ impl InodeId {
         Self { index: key as u32, generation: (key >> 32) as u32 }
     }
 
+    /// Number that no other inode of the file system ever has.
+    pub fn number(self) -> u64 {
+        self.key()
+    }
+
     /// File id reported to clients; the root is 1.
     pub fn fileid(self) -> u64 {
         u64::from(self.index) + 1

@@ -233,4 +233,13 @@ pub enum FsError {
     /// Another client has to return its delegation first.
     #[error("delegated to another client")]
     Recalled,
+    /// A data server has not answered yet.
+    #[error("waiting for a data server")]
+    TryLater,
+    /// A data server failed, or can't be reached.
+    #[error("data server failed")]
+    DataServer,
+    /// The data is on data servers, which can't do this.
+    #[error("not supported for data on data servers")]
+    NotSupported,
 }

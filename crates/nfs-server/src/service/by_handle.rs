@@ -36,6 +36,10 @@ impl Service {
     ) -> Result<Change, FsError> {
         let id = self.inode_of(file)?;
         self.recall(id)?;
+        if set.size.is_some() {
+            self.recall_layouts(id)?;
+        }
+        self.resize_data(id, set, context)?;
         self.shared.fs.set_attributes(id, set, guard, context)
     }
 
@@ -49,6 +53,17 @@ impl Service {
             return Ok(());
         }
         match tables.recall_from_others(file, None, monotonic_ns()) {
+            Err(_) if self.waits_for_recalls => Err(FsError::Recalled),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes v4.1 clients return their layouts of a file before its size is set.
+    ///
+    /// # Errors
+    /// Those of `recall`.
+    fn recall_layouts(&self, file: InodeId) -> Result<(), FsError> {
+        match self.shared.nfs4.recall_layouts_of_others(file, None, monotonic_ns()) {
             Err(_) if self.waits_for_recalls => Err(FsError::Recalled),
             _ => Ok(()),
         }
@@ -80,6 +95,13 @@ impl Service {
         // An unchecked CREATE truncates an existing file.
         if set.size.is_some() && mode == CreateMode::Unchecked {
             self.recall_named(at, &context.caller)?;
+            if self.shared.pnfs.is_some()
+                && let Ok(found) = self.find_name(at, &context.caller)
+            {
+                self.recall_layouts(found.id)?;
+                let only_size = SetAttributes { size: set.size, ..SetAttributes::default() };
+                self.resize_data(found.id, &only_size, context)?;
+            }
         }
         self.shared.fs.create(self.inode_of(at.dir)?, at.name, mode, set, context)
     }

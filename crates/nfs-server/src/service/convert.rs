@@ -100,7 +100,9 @@ impl From<FsError> for Status {
             FsError::BadType => Self::BadType,
             FsError::NoXattr => Self::NoXattr,
             FsError::XattrTooBig => Self::XattrTooBig,
-            FsError::Recalled => Self::Jukebox,
+            FsError::Recalled | FsError::TryLater => Self::Jukebox,
+            FsError::DataServer => Self::Io,
+            FsError::NotSupported => Self::NotSupp,
         }
     }
 }

@@ -171,8 +171,7 @@ impl Service {
     ) -> Result<(Fattr, u32), Status> {
         let id = self.inode_of(handle_bytes(file))?;
         self.hold_slow_file(id);
-        let read =
-            self.shared.fs.read(id, range.offset.into(), range.count, context, &mut self.pieces);
+        let read = self.read_data(id, range.offset.into(), range.count, context);
         let (found, span): (Attributes, _) = read?;
         Ok((wire_attributes(&found)?, span.count))
     }
@@ -194,7 +193,11 @@ impl Service {
         let id = self.inode_of(handle_bytes(file))?;
         self.recall(id)?;
         self.hold_slow_file(id);
-        let (change, count) = self.shared.fs.write(id, offset.into(), data, context)?;
+        let elsewhere = self.write_to_data_servers(id, offset.into(), data, context)?;
+        let (change, count) = match elsewhere {
+            Some(written) => written,
+            None => self.shared.fs.write(id, offset.into(), data, context)?,
+        };
         self.counters.payload_written_bytes.add(count as u64);
         // A v2 client takes every success as a complete write, so a short one has to fail.
         if count < data.len() {

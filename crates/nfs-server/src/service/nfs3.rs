@@ -172,7 +172,7 @@ impl Service {
         let count = self.granted_read(count);
         let found = self.inode_of(file).and_then(|id| {
             self.hold_slow_file(id);
-            self.shared.fs.read(id, offset, count, context, &mut self.pieces)
+            self.read_data(id, offset, count, context)
         });
         let (attributes, span) = match found {
             Ok(found) => found,

@@ -14,6 +14,7 @@ mod compound;
 mod copies;
 mod data;
 mod delegations;
+mod layouts;
 mod listing;
 mod locks;
 mod names;
@@ -24,6 +25,8 @@ mod sessions;
 mod sparse;
 mod state;
 mod xattrs;
+
+use std::net::IpAddr;
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{OpOk, Stateid};
@@ -42,6 +45,8 @@ pub(super) struct Run<'s> {
     context: Context,
     /// The callback line to the client.
     line: Option<&'s std::sync::Arc<CallbackLine>>,
+    /// Our address on the connection of the call.
+    local_ip: Option<IpAddr>,
     now_ns: u64,
     /// The reply written so far.
     answer: CompoundAnswer<'s>,

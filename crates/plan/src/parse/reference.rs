@@ -133,6 +133,18 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          them when another client changes the file."),
     key(Server, "nfsvers", ["list of versions", ""], "2, 3, 4.0, 4.1 or 4.2", "all",
         "NFS versions that the in-memory server offers."),
+    key(Server, "data_servers", ["integer, or list of addresses", ""], "0 to 64, or HOST:PORT/EXPORT",
+        "0",
+        "Data servers, which make the in-memory server the metadata server of a pNFS cluster: this \
+         number in the same process, or others, which need only NFSv3."),
+    key(Server, "layouts", ["text", ""], "flexfiles or files", "flexfiles",
+        "Layouts that clients of v4.1 and later get: flexible files, with NFSv3 to the data servers, \
+         or files, with NFSv4.1."),
+    key(Server, "stripe_unit", ["size", "bytes"], "0, or 4 KiB to 1 GiB", "1MiB",
+        "Consecutive bytes on one data server. 0 keeps each file on one, the only form of flexible \
+         files that Linux before 6.18 understands."),
+    key(Server, "mirrors", ["integer", ""], "1 to 16", "1",
+        "Copies of the data, which clients write themselves. Only for flexible files."),
     key(Server, "faults", ["table", ""], "", "none",
         "Faults to inject in the in-memory server."),
 

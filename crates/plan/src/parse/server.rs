@@ -6,6 +6,7 @@
 use model::setting::Setting;
 use model::{NfsSettings, NfsVersion};
 
+use crate::parse::cluster::read_cluster;
 use crate::parse::document::Field;
 use crate::parse::level;
 use crate::parse::section::Section;
@@ -25,6 +26,7 @@ pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
         permissions: table.read("permissions", Field::flag)?,
         delegations: table.read("delegations", Field::flag)?,
         versions: table.read("nfsvers", read_versions)?,
+        cluster: read_cluster(&table)?,
         faults: table.read("faults", read_faults)?.unwrap_or_default(),
     })
 }

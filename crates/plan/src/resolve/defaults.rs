@@ -122,6 +122,7 @@ fn fill_in_server(raw: &RawServer, seed: u64) -> ServerPlan {
         permissions: value_or(raw.permissions, true),
         delegations: value_or(raw.delegations, true),
         versions: raw.versions.clone().unwrap_or(NfsVersion::ALL.to_vec()),
+        cluster: raw.cluster.clone(),
         faults: raw.faults.planned.clone(),
         fault_seed: raw.faults.seed.unwrap_or(seed),
     }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use model::NfsVersion;
 
+use crate::syntax::cluster::ClusterPlan;
 use crate::syntax::fault::KINDS;
 use crate::syntax::fault::PlannedFault;
 use crate::syntax::text::{list_of, quoted, size};
@@ -26,6 +27,8 @@ pub struct ServerPlan {
     pub delegations: bool,
     /// Versions of NFS that it offers.
     pub versions: Vec<NfsVersion>,
+    /// Its data servers, if it is the metadata server of a cluster.
+    pub cluster: Option<ClusterPlan>,
     /// The faults that it plans.
     pub faults: Vec<PlannedFault>,
     /// Seed of the random choices of faults.
@@ -48,6 +51,9 @@ impl ServerPlan {
             self.delegations,
             list_of(&versions)
         );
+        if let Some(cluster) = &self.cluster {
+            cluster.write(out);
+        }
         let _ = write!(out, "\n[server.faults]\nseed = {}\n", self.fault_seed);
         for kind in &KINDS {
             let values: Vec<_> = self

@@ -53,6 +53,14 @@ pub(crate) const SERVER_THREADS: Range = Range {
     reason: "each thread runs an event loop; more threads than cores don't help",
 };
 
+/// Maximum number of data servers of the in-memory server: each runs threads of its own.
+pub(crate) const DATA_SERVERS_MAX: u32 = 64;
+/// Maximum number of copies of the data in a cluster.
+pub(crate) const MIRRORS_MAX: u32 = 16;
+/// Size of a stripe unit, in bytes.
+pub(crate) const STRIPE_UNIT: Range =
+    Range { min: 4 * KIB, max: GIB, reason: "0 keeps each file on one data server" };
+
 /// Maximum number of loads that run together: with pairs, more would take hours.
 pub(crate) const LOADS_MAX: usize = 5;
 /// Maximum number of characters in the name of a load, of which a table joins several.

@@ -9,6 +9,7 @@ use model::contender::Fairness;
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Conclusion, Host, NfsVersion, OpMix, Requirement, Workload};
 
+use crate::syntax::cluster::ClusterPlan;
 use crate::syntax::error::{Located, PlanPosition};
 use crate::syntax::fault::PlannedFault;
 use crate::syntax::hosts::UsedFrom;
@@ -101,6 +102,8 @@ pub struct RawServer {
     pub delegations: Option<Located<bool>>,
     /// Versions of NFS that it offers.
     pub versions: Option<Vec<NfsVersion>>,
+    /// Its data servers.
+    pub cluster: Option<ClusterPlan>,
     /// The faults that it plans.
     pub faults: RawFaults,
 }

@@ -7,7 +7,7 @@
 use nfs_proto::DecodeError;
 use nfs_proto::limits::COMPOUND_TAG_BYTES_MAX;
 use nfs_proto::nfs4::{
-    Claim, CreateKind, Fattr, Op as Request, OpCode, OpenHow, Stateid, attribute,
+    Claim, CreateKind, Fattr, LayoutReturn, Op as Request, OpCode, OpenHow, Stateid, attribute,
 };
 
 use super::Context;
@@ -87,7 +87,12 @@ fn note_request(op: &mut Op, request: &Request<'_>, context: &mut Context) {
             op.offset = *offset;
             op.length = (*count).into();
         }
-        Request::Allocate { offset, length, .. }
+        Request::Layoutcommit { offset, length, .. }
+        | Request::Layoutget { offset, length, .. }
+        | Request::Layouterror { offset, length, .. }
+        | Request::Layoutstats { offset, length, .. }
+        | Request::Layoutreturn { layouts: LayoutReturn::File { offset, length, .. }, .. }
+        | Request::Allocate { offset, length, .. }
         | Request::Deallocate { offset, length, .. }
         | Request::IoAdvise { offset, count: length, .. } => {
             op.offset = *offset;

@@ -115,6 +115,9 @@ fn supported_attributes(minor: u32) -> Bitmap {
     }
 }
 
+/// Attributes that a metadata server has in addition, from v4.1 on.
+const PNFS: Bitmap = Bitmap::from_numbers(&[number::FS_LAYOUT_TYPES, number::LAYOUT_BLKSIZE]);
+
 /// Owner and group as strings, for the duration of a reply.
 pub(super) struct Owners(NumericOwner, NumericOwner);
 
@@ -133,6 +136,12 @@ pub(super) fn check_readable(requested: Bitmap) -> Result<(), Status> {
 }
 
 impl Service {
+    /// Attributes that this server supports in a minor version.
+    fn supported_attributes(&self, minor: u32) -> Bitmap {
+        let supported = supported_attributes(minor);
+        if minor > 0 && self.shared.pnfs.is_some() { supported.union(PNFS) } else { supported }
+    }
+
     /// The values of all attributes of an object.
     pub(super) fn wire_attributes<'a>(
         &self,
@@ -143,7 +152,7 @@ impl Service {
         requested: Bitmap,
     ) -> WireAttributes<'a> {
         let mut values = WireAttributes {
-            supported: Some(supported_attributes(minor)),
+            supported: Some(self.supported_attributes(minor)),
             file_type: Some(file_type(found.kind)),
             handle_expiry: Some(0),
             change: Some(found.ctime.0),
@@ -198,6 +207,12 @@ impl Service {
         if !requested.intersection(ROOM).is_empty() {
             self.add_room(&mut values);
         }
+        if let Some(pnfs) = &self.shared.pnfs
+            && minor > 0
+        {
+            values.layout_types = Some(pnfs.offered_types());
+            values.layout_block_bytes = Some(pnfs.preferred_bytes());
+        }
         values
     }
 
@@ -223,7 +238,7 @@ impl Service {
         given: &Fattr<'_>,
     ) -> Result<bool, Status> {
         let mask = given.mask();
-        if !mask.difference(supported_attributes(minor)).is_empty() {
+        if !mask.difference(self.supported_attributes(minor)).is_empty() {
             return Err(Status::AttrNotSupp);
         }
         check_readable(mask)?;
@@ -294,16 +309,21 @@ fn set_time(given: Option<wire::SetTime>) -> Result<SetTime, Status> {
     match given {
         None => Ok(SetTime::Keep),
         Some(wire::SetTime::Server) => Ok(SetTime::Now),
-        Some(wire::SetTime::Client(time)) => {
-            if u64::from(time.nanos) >= NANOS_PER_SECOND {
-                return Err(Status::Inval);
-            }
-            // Times that can't be represented become the nearest one that can.
-            let seconds = u64::try_from(time.seconds).unwrap_or(0);
-            let nanos = seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(time.nanos.into());
-            Ok(SetTime::To(FileTime(nanos)))
-        }
+        Some(wire::SetTime::Client(time)) => Ok(SetTime::To(file_time(time)?)),
     }
+}
+
+/// Converts a client's time; one that can't be represented becomes the nearest one that can.
+///
+/// # Errors
+/// `Inval` for a whole second of nanoseconds.
+pub(super) fn file_time(time: wire::Time) -> Result<FileTime, Status> {
+    if u64::from(time.nanos) >= NANOS_PER_SECOND {
+        return Err(Status::Inval);
+    }
+    let seconds = u64::try_from(time.seconds).unwrap_or(0);
+    let nanos = seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(time.nanos.into());
+    Ok(FileTime(nanos))
 }
 
 fn time(time: FileTime) -> wire::Time {

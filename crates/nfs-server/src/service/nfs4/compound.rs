@@ -12,6 +12,7 @@ use nfs_proto::server::encode_reply;
 use nfs_proto::{Status, program};
 
 use super::answer::{CompoundAnswer, Failure};
+use super::layouts::{WantedLayout, WrittenRange};
 use super::locks::Locking;
 use super::opens::ShareBits;
 use super::sessions::{Channels, SessionCreation};
@@ -46,6 +47,7 @@ impl Service {
             minor: compound.minor,
             context,
             line: origin.line.as_ref(),
+            local_ip: origin.local_ip,
             now_ns: monotonic_ns(),
             answer,
             session: None,
@@ -351,6 +353,12 @@ impl Service {
                 self.op_exchange_id(&owner, flags, protection, run)
             }
             Op::FreeStateid { stateid } => self.op_free_stateid(stateid, run),
+            Op::Getdeviceinfo { .. }
+            | Op::Layoutget { .. }
+            | Op::Layoutcommit { .. }
+            | Op::Layoutreturn { .. }
+            | Op::Layouterror { .. }
+            | Op::Layoutstats { .. } => self.carry_out_on_layouts(op, run),
             Op::Lock { lock_type, reclaim, offset, length, locker } => {
                 let locking = if reclaim { Locking::Reclaim } else { Locking::New };
                 self.op_lock(lock_type, locking, offset, length, &locker, run)
@@ -387,6 +395,39 @@ impl Service {
                 self.op_setclientid_confirm(client, confirm, run)
             }
             Op::TestStateid { stateids } => self.op_test_stateid(&stateids, run),
+            _ => Err(Status::NotSupp.into()),
+        }
+    }
+
+    /// Executes an operation of pNFS.
+    fn carry_out_on_layouts(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
+        match *op {
+            Op::Getdeviceinfo { device, layout_type, maxcount, .. } => {
+                self.op_getdeviceinfo(device, layout_type, maxcount, run)
+            }
+            Op::Layoutcommit { reclaim, stateid, last_write_offset, modified, .. } => {
+                let written = WrittenRange { reclaim, last_offset: last_write_offset, modified };
+                self.op_layoutcommit(stateid, written, run)
+            }
+            Op::Layouterror { ref errors, .. } => self.op_layouterror(errors, run),
+            Op::Layoutget {
+                layout_type,
+                iomode,
+                offset,
+                length,
+                min_length,
+                stateid,
+                maxcount,
+                ..
+            } => {
+                let wanted =
+                    WantedLayout { layout_type, iomode, offset, length, min_length, maxcount };
+                self.op_layoutget(stateid, wanted, run)
+            }
+            Op::Layoutreturn { reclaim, layout_type, iomode, layouts } => {
+                self.op_layoutreturn(reclaim, layout_type, iomode, layouts, run)
+            }
+            Op::Layoutstats { .. } => self.op_layoutstats(run),
             _ => Err(Status::NotSupp.into()),
         }
     }

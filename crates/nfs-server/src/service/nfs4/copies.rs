@@ -39,6 +39,7 @@ impl Service {
         self.check_regular(to)?;
         self.check_access_on(from, source.stateid, READ, run)?;
         self.check_access_on(to, destination.stateid, WRITE, run)?;
+        self.require_own_data()?;
         let wanted = CopyRange { from: (from, source.offset), to: (to, destination.offset), count };
         let range = self.limit_to_source(wanted)?;
         // Read before the data is copied, as for a write.

@@ -104,6 +104,15 @@ impl Service {
         self.tables().recall_from_others(file, client, run.now_ns)
     }
 
+    /// Makes other clients return their layouts of a file before its size is set.
+    ///
+    /// # Errors
+    /// `Jukebox` until they have.
+    pub(super) fn recall_layouts_for(&self, file: InodeId, run: &Run<'_>) -> Result<(), Status> {
+        let client = run.session.map(|session| &session.client);
+        self.tables().recall_layouts_of_others(file, client, run.now_ns)
+    }
+
     /// Makes other clients return their delegations of the object behind a name, before the name or
     /// the number of links changes.
     ///
@@ -153,6 +162,9 @@ fn decode_recall_reply(reader: &mut Reader<'_>) -> Result<RecallReply, DecodeErr
         }
         // If the client executed the call before its connection was lost, the reply is no longer
         // available.
+        CallbackResult::Ok(CallbackOk::Sequence { .. }) if status == Status::NoMatchingLayout => {
+            RecallReply::Nothing
+        }
         CallbackResult::Ok(CallbackOk::Sequence { .. })
         | CallbackResult::Failed(_, Status::RetryUncachedRep) => RecallReply::Failed,
         _ => RecallReply::NotTaken,

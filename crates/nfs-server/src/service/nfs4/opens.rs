@@ -202,8 +202,10 @@ impl Service {
             _ => {}
         }
         let target = self.find_target(request, run)?;
+        self.tables().expire_layouts(target.id, run.now_ns);
         if target.resize.is_some() {
             self.recall_for(target.id, run)?;
+            self.recall_layouts_for(target.id, run)?;
         }
         // The pin keeps the file if its last name is removed while it is open.
         let pin = self.shared.fs.pin(target.id)?;
@@ -211,8 +213,8 @@ impl Service {
             self.tables().open_file(client, request.owner, pin, request.share, run.now_ns)?;
         if let Some(size) = target.resize {
             let set = SetAttributes { size: Some(size), ..SetAttributes::default() };
-            let cut = self.shared.fs.set_attributes(target.id, &set, None, &run.context);
-            cut?;
+            self.resize_data(target.id, &set, &run.context)?;
+            self.shared.fs.set_attributes(target.id, &set, None, &run.context)?;
         }
         run.set_current(target.id);
         run.stateid = Some(opened.stateid);

@@ -150,7 +150,7 @@ impl Service {
         run.succeed(&OpOk::ExchangeId {
             client: ClientId(made.id),
             sequence: made.sequence,
-            flags: exchange::USE_NON_PNFS | confirmed,
+            flags: self.pnfs_role() | confirmed,
             protection: StateProtectionReply::None,
             server_minor_id: 0,
             server_major_id: &name,
@@ -161,6 +161,15 @@ impl Service {
                 date,
             }),
         })
+    }
+
+    /// The role of this server in pNFS.
+    fn pnfs_role(&self) -> u32 {
+        match (&self.shared.pnfs, self.shared.is_data_server) {
+            (Some(_), _) => exchange::USE_PNFS_MDS,
+            (None, true) => exchange::USE_PNFS_DS | exchange::USE_NON_PNFS,
+            (None, false) => exchange::USE_NON_PNFS,
+        }
     }
 
     pub(super) fn op_create_session(

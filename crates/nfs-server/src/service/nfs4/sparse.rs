@@ -34,6 +34,7 @@ impl Service {
     ) -> Outcome {
         let id = self.check_access(stateid, WRITE, run)?;
         check_range(offset, length)?;
+        self.require_own_data()?;
         self.shared.fs.allocate(id, offset, length, &run.context)?;
         run.succeed(&OpOk::Allocate)
     }
@@ -47,6 +48,7 @@ impl Service {
     ) -> Outcome {
         let id = self.check_access(stateid, WRITE, run)?;
         check_range(offset, length)?;
+        self.require_own_data()?;
         self.shared.fs.punch(id, offset, length, &run.context)?;
         run.succeed(&OpOk::Deallocate)
     }
@@ -59,6 +61,7 @@ impl Service {
         run: &mut Run<'_>,
     ) -> Outcome {
         let id = self.check_access(stateid, READ, run)?;
+        self.require_own_data()?;
         let kind = match what {
             content::DATA => ExtentKind::Data,
             content::HOLE => ExtentKind::Hole,
@@ -85,6 +88,7 @@ impl Service {
     ) -> Outcome {
         let id = self.check_access(stateid, READ, run)?;
         self.check_regular(id)?;
+        self.require_own_data()?;
         let count = self.granted_read(count);
         let mut extents = Vec::new();
         let mut into = ExtentsRead {
@@ -161,6 +165,7 @@ impl Service {
         self.check_regular(to)?;
         self.check_access_on(from, source.stateid, READ, run)?;
         self.check_access_on(to, destination.stateid, WRITE, run)?;
+        self.require_own_data()?;
         let range =
             CloneRange { from: (from, source.offset), to: (to, destination.offset), length: count };
         let cloned = self.shared.fs.clone_range(&range, &run.context)?;

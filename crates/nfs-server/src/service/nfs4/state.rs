@@ -22,6 +22,8 @@ mod files;
 mod grace;
 mod held_state;
 mod io;
+mod layout_ranges;
+mod layouts;
 mod locks;
 mod opens;
 mod owner;
@@ -46,6 +48,7 @@ pub(crate) use self::client::{Client, CreatedSession, Identity, OwnerKind, Princ
 pub(crate) use self::copies::{BackgroundCopy, CopyRange, CopyStart};
 pub(crate) use self::exchange::ExchangeKind;
 pub(crate) use self::held_state::{READ, Share, State, WRITE};
+pub(crate) use self::layouts::{LayoutRequest, ReturnedRange};
 pub(crate) use self::locks::{ConflictingLock, LockRefusal, LockRequest};
 pub(crate) use self::owner::{LastReply, OwnerTurn};
 pub(crate) use self::ranges::{LockMode, Span};
@@ -56,10 +59,12 @@ use self::client_index::ClientIndex;
 use self::delegations::{DelegationCounts, RecalledLately};
 use self::files::Files;
 use self::grace::Grace;
+use self::layouts::{LayoutCounts, LostLayouts};
 use crate::clock::mix;
 use crate::limits::{
-    NFS4_CLIENT_BYTES, NFS4_COPIES_MAX, NFS4_OWNER_BYTES, NFS4_RANGE_BYTES, NFS4_SESSION_BYTES,
-    NFS4_SESSIONS_MAX, NFS4_SLOT_BYTES, NFS4_SLOTS_MAX, NFS4_STATE_BYTES, NFS4_STATES_MAX,
+    NFS4_CLIENT_BYTES, NFS4_COPIES_MAX, NFS4_LAYOUT_BYTES, NFS4_OWNER_BYTES, NFS4_RANGE_BYTES,
+    NFS4_SESSION_BYTES, NFS4_SESSIONS_MAX, NFS4_SLOT_BYTES, NFS4_SLOTS_MAX, NFS4_STATE_BYTES,
+    NFS4_STATES_MAX,
 };
 use crate::memory::Memory;
 use crate::registry::Registry;
@@ -91,6 +96,8 @@ pub(crate) struct Tables {
     /// Files whose delegations were recalled lately.
     recalled_lately: Mutex<RecalledLately>,
     pub(crate) delegation_counts: DelegationCounts,
+    lost_layouts: LostLayouts,
+    pub(crate) layout_counts: LayoutCounts,
     grace: Grace,
 }
 
@@ -113,6 +120,8 @@ impl Tables {
             swept_ns: AtomicU64::new(0),
             recalled_lately: Mutex::default(),
             delegation_counts: DelegationCounts::default(),
+            lost_layouts: LostLayouts::default(),
+            layout_counts: LayoutCounts::default(),
             grace: Grace::default(),
         };
         tables.begin_epoch(boot_id);
@@ -216,6 +225,7 @@ impl Tables {
                 states.extend(owner.closed);
             }
             states.extend(std::mem::take(&mut holdings.delegations).into_values());
+            states.extend(std::mem::take(&mut holdings.layouts).into_values());
             states.append(&mut holdings.revoked);
             holdings.running_copies = 0;
             let copies = std::mem::take(&mut holdings.copies);
@@ -235,6 +245,9 @@ impl Tables {
     /// Removes a state from all tables except its owner's.
     fn end_state(&self, key: u64) {
         let Some(state) = self.states.remove(key) else { return };
+        if state.layout.is_some() {
+            return self.lose_layouts(&state, true);
+        }
         if state.delegation.is_some() {
             self.remove_delegation(&state);
         } else if state.open.is_some() {
@@ -283,5 +296,8 @@ const _: () = {
     assert!(size_of::<owner::Owner>() + ENTRY_BYTES <= NFS4_OWNER_BYTES as usize);
     let state = size_of::<State>() + size_of::<files::FileEntry>() + 4 * ENTRY_BYTES;
     assert!(state <= NFS4_STATE_BYTES as usize);
+    let range = size_of::<layout_ranges::LayoutRange>();
+    let layout = size_of::<held_state::HeldLayout>() + layout_ranges::RANGES_MAX * range;
+    assert!(layout <= NFS4_LAYOUT_BYTES as usize);
     assert!(size_of::<ranges::Range>() <= NFS4_RANGE_BYTES as usize);
 };

@@ -11,5 +11,6 @@ pub mod fixtures;
 mod grace;
 mod names;
 mod plain;
+mod pnfs;
 mod sessions;
 mod xattrs;

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use nfs_proto::nfs4::{
-    CALLBACK_VERSION, CallbackOp, CallbackSecurity, ChannelAttributes, List, SessionId,
-    encode_callback,
+    CALLBACK_VERSION, CallbackOp, CallbackSecurity, ChannelAttributes, FileRecall, LayoutIoMode,
+    LayoutRecall, List, SessionId, encode_callback,
 };
 use nfs_proto::record;
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION};
@@ -54,6 +54,8 @@ pub(crate) enum RecallReply {
     Confirmed,
     /// The client did not execute the call: its sequence counts as unused.
     Failed,
+    /// The client has no such layouts.
+    Nothing,
     /// It has not taken the call: its number counts as unused.
     NotTaken,
 }
@@ -88,7 +90,7 @@ struct InFlight {
 
 /// The reason for a call.
 #[derive(Debug)]
-enum Callback {
+pub(crate) enum Callback {
     /// A delegation is recalled.
     Recall(Arc<State>),
     /// A copy has ended.
@@ -174,12 +176,12 @@ impl Backchannel {
     }
 
     /// Sends a recall again if its connection is lost.
-    pub(super) fn recall(&self, delegation: &Arc<State>) -> bool {
+    pub(super) fn recall(&self, state: &Arc<State>) -> bool {
         let mut traffic = sync::lock(&self.traffic);
         if !self.is_usable || traffic.live_line().is_none() {
             return false;
         }
-        traffic.waiting.push_back(Callback::Recall(Arc::clone(delegation)));
+        traffic.waiting.push_back(Callback::Recall(Arc::clone(state)));
         self.send_next(&mut traffic);
         true
     }
@@ -201,32 +203,35 @@ impl Backchannel {
     }
 
     /// Leaves all recalls to the client's other sessions.
-    /// Returns a copy whose end the client now knows.
-    pub(crate) fn note_reply(&self, reply: RecallReply) -> Option<Arc<BackgroundCopy>> {
+    /// Returns the reason of the call, unless it will be made again.
+    pub(crate) fn note_reply(&self, reply: RecallReply) -> Option<Callback> {
         let mut traffic = sync::lock(&self.traffic);
         let ended = traffic.in_flight.take()?;
         if reply != RecallReply::NotTaken {
             traffic.taken = traffic.taken.wrapping_add(1);
         }
-        let mut known = None;
-        match ended.callback {
+        let ended = match ended.callback {
             Callback::Recall(state) => {
-                if let Some(delegation) = &state.delegation {
+                if let Some(recall) = state.recall() {
                     match reply {
-                        RecallReply::Confirmed => delegation.confirm_recall(),
-                        RecallReply::Failed | RecallReply::NotTaken => delegation.repeat_recall(),
+                        RecallReply::Confirmed | RecallReply::Nothing => recall.confirm_recall(),
+                        RecallReply::Failed | RecallReply::NotTaken => recall.repeat_recall(),
                     }
                 }
+                Some(Callback::Recall(state))
             }
-            Callback::Report(copy) if reply == RecallReply::Confirmed => known = Some(copy),
+            Callback::Report(copy) if reply == RecallReply::Confirmed => {
+                Some(Callback::Report(copy))
+            }
             Callback::Report(copy) => {
                 if copy.begin_report() {
                     traffic.waiting.push_back(Callback::Report(copy));
                 }
+                None
             }
-        }
+        };
         self.send_next(&mut traffic);
-        known
+        ended
     }
 
     /// Sends the first in the queue, unless a call is in flight over a live connection.
@@ -287,8 +292,8 @@ impl Traffic {
         self.waiting.retain(|callback| {
             // No other session reports the end of a copy, which waits for the next connection.
             let Callback::Recall(state) = callback else { return callback.is_needed() };
-            if let Some(delegation) = &state.delegation {
-                delegation.repeat_recall();
+            if let Some(recall) = state.recall() {
+                recall.repeat_recall();
             }
             false
         });
@@ -315,11 +320,7 @@ fn encode_callback_call(
     };
     header.encode(&mut writer);
     let op = match callback {
-        Callback::Recall(state) => state.delegation.as_ref().map(|delegation| CallbackOp::Recall {
-            stateid: state.stateid(),
-            truncate: false,
-            file: delegation.handle,
-        }),
+        Callback::Recall(state) => recall_op(state),
         Callback::Report(copy) => Some(CallbackOp::Offload {
             file: copy.handle,
             stateid: copy.stateid(),
@@ -339,4 +340,20 @@ fn encode_callback_call(
     }
     record::end(&mut call, mark, 0);
     call
+}
+
+/// The operation that recalls a delegation, or all layouts of a file.
+fn recall_op(state: &State) -> Option<CallbackOp<'static>> {
+    let stateid = state.stateid();
+    let file = state.recall()?.handle;
+    let Some(layout) = &state.layout else {
+        return Some(CallbackOp::Recall { stateid, truncate: false, file });
+    };
+    let recall = FileRecall { file, offset: 0, length: u64::MAX, stateid };
+    Some(CallbackOp::LayoutRecall {
+        layout_type: layout.layout_type,
+        iomode: LayoutIoMode::Any,
+        changed: false,
+        recall: LayoutRecall::File(recall),
+    })
 }

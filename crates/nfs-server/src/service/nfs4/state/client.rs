@@ -39,6 +39,8 @@ pub(super) struct ClientState {
     pub(super) lock_owners: HashMap<Arc<[u8]>, Owner>,
     /// Delegations that were revoked and not yet freed by the client.
     pub(super) delegations: HashMap<InodeId, u64>,
+    /// Its layouts by file.
+    pub(super) layouts: HashMap<InodeId, u64>,
     /// Delegations that were revoked and that it has not freed yet.
     pub(super) revoked: Vec<u64>,
     /// Its copies in the background, until their ends are confirmed.
@@ -185,6 +187,7 @@ impl ClientState {
         let has_states = |owner: &Owner| !owner.states.is_empty();
         !self.delegations.is_empty()
             || self.running_copies > 0
+            || !self.layouts.is_empty()
             || self.open_owners.values().any(has_states)
             || self.lock_owners.values().any(has_states)
     }

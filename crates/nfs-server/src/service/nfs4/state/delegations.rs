@@ -19,10 +19,11 @@ use nfs_proto::nfs4::sequence_status::{
 use nfs_proto::nfs4::{FileHandle, NoDelegation, Stateid};
 
 use super::Tables;
-use super::backchannel::RecallReply;
+use super::backchannel::{Callback, RecallReply};
 use super::client::{Client, ClientState, Requester};
 use super::files::FileEntry;
 use super::held_state::State;
+use super::layouts::ReturnedRange;
 use super::opens::live_state;
 use super::session::Session;
 use crate::fs::{InodeId, Pin};
@@ -198,19 +199,26 @@ impl Tables {
 
     /// Recalls a delegation; returns true if it is gone.
     fn recall_or_revoke(&self, state: &Arc<State>, now_ns: u64) -> bool {
-        let Some(delegation) = &state.delegation else { return true };
+        let Some(recall) = state.recall() else { return true };
         if state.client.is_expired(now_ns, self.lease_ns) {
             self.forget(&state.client);
             return true;
         }
-        let (began_ns, is_first) = delegation.begin_recall(now_ns);
-        if is_first {
-            self.delegation_counts.recalled.fetch_add(1, Ordering::Relaxed);
+        let (began_ns, is_first) = recall.begin_recall(now_ns);
+        if state.layout.is_some() {
+            if is_first {
+                self.layout_counts.recalled.fetch_add(1, Ordering::Relaxed);
+                state.advance_generation();
+            }
+        } else {
+            if is_first {
+                self.delegation_counts.recalled.fetch_add(1, Ordering::Relaxed);
+            }
+            // They are not charged individually: both sets together take a sixteenth of the memory.
+            let affordable = self.memory.clients.limit_bytes() / 1024;
+            let files_max = NFS4_DELEGATIONS_MAX.min(affordable as usize);
+            sync::lock(&self.recalled_lately).add(state.file, files_max, now_ns);
         }
-        // They are not charged individually: both sets together take a sixteenth of the memory.
-        let affordable = self.memory.clients.limit_bytes() / 1024;
-        let files_max = NFS4_DELEGATIONS_MAX.min(affordable as usize);
-        sync::lock(&self.recalled_lately).add(state.file, files_max, now_ns);
         // A live client that keeps a recalled delegation loses it after one lease period, so that
         // others don't wait forever (RFC 8881 section 10.4.6).
         if now_ns.saturating_sub(began_ns) > self.lease_ns {
@@ -223,8 +231,8 @@ impl Tables {
 
     /// Sends a recall over one of the client's sessions, unless it is already on its way.
     fn send_recall(&self, state: &Arc<State>) {
-        let Some(delegation) = &state.delegation else { return };
-        let is_new = delegation.begin_sending();
+        let Some(recall) = state.recall() else { return };
+        let is_new = recall.begin_sending();
         let sessions = state.client.lock().sessions.clone();
         for key in sessions {
             let Some(session) = self.sessions.get(key) else { continue };
@@ -237,7 +245,7 @@ impl Tables {
         if is_new {
             // The flag makes the client bind a connection again, and the waiting client's next
             // attempt then sends the recall (RFC 8881 section 18.46.3).
-            delegation.repeat_recall();
+            recall.repeat_recall();
             state.client.raise_flags(CB_PATH_DOWN | CB_PATH_DOWN_SESSION);
         }
     }
@@ -245,16 +253,23 @@ impl Tables {
     /// Handles a client's reply to a callback in a session.
     pub(crate) fn note_callback_reply(&self, session: [u8; 16], reply: RecallReply) {
         let session = self.sessions.get(super::sessions::session_key(session));
-        if let Some(session) = session
-            && let Some(copy) = session.backchannel.note_reply(reply)
-        {
-            self.forget_copy(&copy);
+        let Some(session) = session else { return };
+        match session.backchannel.note_reply(reply) {
+            Some(Callback::Recall(state)) if reply == RecallReply::Nothing => {
+                // It fails only if the client is being forgotten, and its layouts with it.
+                let _ = self.return_layouts(&state, ReturnedRange::ALL);
+            }
+            Some(Callback::Report(copy)) => self.forget_copy(&copy),
+            _ => {}
         }
     }
 
     /// Revokes a delegation that its client did not return; each SEQUENCE reports it to the client
     /// until the stateid is freed.
     fn revoke(&self, state: &State) {
+        if state.layout.is_some() {
+            return self.revoke_layouts(state);
+        }
         let mut holdings = state.client.lock();
         if holdings.dead || holdings.delegations.get(&state.file) != Some(&state.key) {
             return;

@@ -25,6 +25,8 @@ pub(super) struct FileEntry {
     pub(super) ranges: Ranges,
     /// Read delegations.
     delegations: Vec<Arc<State>>,
+    /// Layouts: one state for each client that has any.
+    layouts: Vec<Arc<State>>,
     /// Number of opens with each bit: access READ, WRITE, deny READ, WRITE.
     counts: [usize; 4],
 }
@@ -37,12 +39,19 @@ pub(super) struct Files {
     deniers: AtomicUsize,
     /// Number of delegations of all files.
     delegations: AtomicUsize,
+    /// Number of layout states of all files.
+    layouts: AtomicUsize,
 }
 
 impl Files {
     pub(super) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, deniers: AtomicUsize::new(0), delegations: AtomicUsize::new(0) }
+        Self {
+            shards,
+            deniers: AtomicUsize::new(0),
+            delegations: AtomicUsize::new(0),
+            layouts: AtomicUsize::new(0),
+        }
     }
 
     /// Locks the shard of a file.
@@ -73,6 +82,24 @@ impl Files {
         let before = entry.delegations.len();
         entry.delegations.retain(|held| held.key != state.key);
         self.delegations.fetch_sub(before - entry.delegations.len(), Ordering::Relaxed);
+    }
+
+    /// Returns the number of layout states.
+    pub(super) fn layouts(&self) -> usize {
+        self.layouts.load(Ordering::Relaxed)
+    }
+
+    /// Adds the layouts of a client.
+    pub(super) fn add_layouts(&self, entry: &mut FileEntry, state: &Arc<State>) {
+        entry.layouts.push(Arc::clone(state));
+        self.layouts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Removes the layouts of a client if they exist.
+    pub(super) fn remove_layouts(&self, entry: &mut FileEntry, state: &State) {
+        let before = entry.layouts.len();
+        entry.layouts.retain(|held| held.key != state.key);
+        self.layouts.fetch_sub(before - entry.layouts.len(), Ordering::Relaxed);
     }
 
     /// Adds an open.
@@ -157,11 +184,26 @@ impl FileEntry {
 
     /// The delegations held by clients other than `client`.
     pub(super) fn delegations_of_others(&self, client: Option<&Arc<Client>>) -> Vec<Arc<State>> {
-        self.delegations
-            .iter()
-            .filter(|held| client.is_none_or(|client| !Arc::ptr_eq(client, &held.client)))
-            .cloned()
-            .collect()
+        of_others(&self.delegations, client)
+    }
+
+    /// The layouts held by clients other than `client`.
+    pub(super) fn layouts_of_others(&self, client: Option<&Arc<Client>>) -> Vec<Arc<State>> {
+        of_others(&self.layouts, client)
+    }
+
+    /// Whether a client has the file open, or delegated.
+    pub(super) fn is_open_by(&self, client: &Client) -> bool {
+        let mut states = self.opens.values().chain(&self.delegations);
+        states.any(|state| std::ptr::eq(client, &raw const *state.client))
+    }
+
+    /// Whether an open or a delegation lets a client read or write (`need`).
+    pub(super) fn lets_client(&self, client: &Arc<Client>, need: u32) -> bool {
+        let mut states = self.opens.values().chain(&self.delegations);
+        // An open for writing also lets it read, as for READ.
+        let lets = |state: &State| need == READ || state.share().access & need != 0;
+        states.any(|state| Arc::ptr_eq(client, &state.client) && lets(state))
     }
 
     /// Whether a client other than `client` may write, or denies reading.
@@ -182,10 +224,19 @@ impl FileEntry {
         if let Some(entry) = shard.get(&file)
             && entry.opens.is_empty()
             && entry.delegations.is_empty()
+            && entry.layouts.is_empty()
         {
             shard.remove(&file);
         }
     }
+}
+
+fn of_others(states: &[Arc<State>], client: Option<&Arc<Client>>) -> Vec<Arc<State>> {
+    states
+        .iter()
+        .filter(|held| client.is_none_or(|client| !Arc::ptr_eq(client, &held.client)))
+        .cloned()
+        .collect()
 }
 
 fn bits(share: Share) -> [bool; 4] {

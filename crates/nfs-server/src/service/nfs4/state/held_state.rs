@@ -1,4 +1,4 @@
-//! One state: an open, an owner's locks on a file, or a delegation.
+//! One state: an open, an owner's locks on a file, a delegation, or the layouts of a file.
 //!
 //! The generation and the share are atomics: READ and WRITE read them without a lock, and only
 //! calls that hold the lock of the file's entry change them.
@@ -12,7 +12,8 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::{FileHandle, Stateid};
 
 use super::client::{Client, OwnerKind, Requester};
-use super::recall::Delegation;
+use super::layout_ranges::LayoutRanges;
+use super::recall::Recall;
 use crate::fs::{Charge, InodeId, Pin};
 use crate::sync;
 
@@ -54,7 +55,9 @@ pub(crate) struct State {
     /// The open that a lock state belongs to; `None` for an open.
     pub(super) open: Option<Arc<Self>>,
     /// The recall of a delegation; `None` for an open and for locks.
-    pub(super) delegation: Option<Delegation>,
+    pub(super) delegation: Option<Recall>,
+    /// The layouts that a client has of a file.
+    pub(super) layout: Option<Box<HeldLayout>>,
     generation: AtomicU32,
     /// Access and deny bits: the effective ones, then one bit per value that OPENs requested.
     share: AtomicU32,
@@ -80,6 +83,7 @@ impl State {
             file: pin.id(),
             open: None,
             delegation: None,
+            layout: None,
             generation: AtomicU32::new(1),
             share: AtomicU32::new(pack_share(share) | requested_bits(share)),
             live: AtomicBool::new(true),
@@ -97,6 +101,7 @@ impl State {
             file: open.file,
             open: Some(Arc::clone(open)),
             delegation: None,
+            layout: None,
             generation: AtomicU32::new(0),
             share: AtomicU32::new(0),
             live: AtomicBool::new(true),
@@ -115,12 +120,35 @@ impl State {
     ) -> Self {
         let share = Share { access: READ, deny: 0 };
         let open = Self::open(key, client, &Arc::from([]), pin, share, charge);
-        Self { delegation: Some(Delegation::new(handle)), ..open }
+        Self { delegation: Some(Recall::new(handle)), ..open }
+    }
+
+    /// Makes the state of the layouts that a client has of a file: its stateid allows no I/O here.
+    pub(super) fn layouts(
+        key: u64,
+        client: &Arc<Client>,
+        pin: Pin,
+        handle: FileHandle,
+        layout_type: u32,
+        charge: Charge,
+    ) -> Self {
+        let share = Share { access: 0, deny: 0 };
+        let open = Self::open(key, client, &Arc::from([]), pin, share, charge);
+        let recall = Recall::new(handle);
+        let layout = HeldLayout { layout_type, recall, ranges: Mutex::default() };
+        // The first grant makes it generation 1.
+        let generation = AtomicU32::new(0);
+        Self { layout: Some(Box::new(layout)), generation, ..open }
+    }
+
+    /// Progress of its recall, if it can be recalled.
+    pub(super) fn recall(&self) -> Option<&Recall> {
+        self.delegation.as_ref().or(self.layout.as_ref().map(|layout| &layout.recall))
     }
 
     /// Whether it is an open.
     pub(super) fn is_open(&self) -> bool {
-        self.open.is_none() && self.delegation.is_none()
+        self.open.is_none() && self.delegation.is_none() && self.layout.is_none()
     }
 
     /// The status of a call that refers to it after its end.
@@ -213,9 +241,22 @@ impl State {
 
     /// Ends it and releases the file.
     pub(super) fn end(&self) {
-        self.live.store(false, Ordering::Release);
-        drop(sync::lock(&self.pin).take());
+        drop(self.end_keeping_file());
     }
+
+    /// Ends it and returns what keeps the file.
+    pub(super) fn end_keeping_file(&self) -> Option<Pin> {
+        self.live.store(false, Ordering::Release);
+        sync::lock(&self.pin).take()
+    }
+}
+
+/// The part of a state that only layouts have.
+#[derive(Debug)]
+pub(super) struct HeldLayout {
+    pub(super) layout_type: u32,
+    pub(super) recall: Recall,
+    pub(super) ranges: Mutex<LayoutRanges>,
 }
 
 /// Extracts the client number and the key from a stateid.

@@ -84,6 +84,9 @@ impl Tables {
         now_ns: u64,
     ) -> Result<(), Status> {
         let state = self.find_on(stateid, requester, file, now_ns)?;
+        if state.layout.is_some() {
+            return Err(Status::BadStateid);
+        }
         // READ is allowed under an open for writing: a client that writes part of a page has to
         // read the rest (RFC 7530 section 9.1.6).
         if need == WRITE && state.share().access & WRITE == 0 {

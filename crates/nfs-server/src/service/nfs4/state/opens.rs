@@ -233,6 +233,14 @@ impl Tables {
     /// # Errors
     /// `BadStateid` for locks and closed opens.
     pub(crate) fn close_open(&self, state: &State) -> Result<Stateid, Status> {
+        let stateid = self.close_open_of(state)?;
+        if self.files.layouts() > 0 {
+            self.return_layouts_on_close(&state.client, state.file);
+        }
+        Ok(stateid)
+    }
+
+    fn close_open_of(&self, state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
         let holdings = live_state(&mut holdings)?;
         if !state.is_open() || !state.is_live() {

@@ -1,10 +1,10 @@
-//! Progress of the recall of one delegation.
+//! Progress of the recall of one delegation, or of the layouts of a file.
 //!
 //! Everything is atomic: a recall starts under whatever locks its cause holds, is sent by one
-//! thread and answered in another. It starts once, and that time decides when the delegation is
-//! revoked; it is sent until the client has confirmed that it knows the delegation.
+//! thread and answered in another. It starts once, and that time decides when the state is revoked;
+//! it is sent until the client has confirmed that it knows the state.
 //!
-//! **Source:** RFC 8881 sections 10.2.1 and 10.4.5.
+//! **Source:** RFC 8881 sections 10.2.1, 10.4.5 and 12.5.5.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -14,9 +14,9 @@ const TO_SEND: u8 = 0;
 const SENT: u8 = 1;
 const CONFIRMED: u8 = 2;
 
-/// The part of a state that only a delegation has; see the module.
+/// The part of a state that only what can be recalled has; see the module.
 #[derive(Debug)]
-pub(crate) struct Delegation {
+pub(crate) struct Recall {
     /// The file handle given to the client.
     pub(super) handle: FileHandle,
     /// When it was recalled; 0 if it was not.
@@ -25,7 +25,7 @@ pub(crate) struct Delegation {
     revoked: AtomicBool,
 }
 
-impl Delegation {
+impl Recall {
     pub(super) fn new(handle: FileHandle) -> Self {
         Self {
             handle,
@@ -55,7 +55,12 @@ impl Delegation {
         self.progress.store(CONFIRMED, Ordering::Relaxed);
     }
 
-    /// Makes the recall be sent again: the client does not know the delegation yet, since the
+    /// Returns true if the recall has started.
+    pub(super) fn has_begun(&self) -> bool {
+        self.recalled_ns.load(Ordering::Relaxed) != 0
+    }
+
+    /// Makes the recall be sent again: the client does not know the state yet, since the
     /// recall may have overtaken its OPEN, or the connection was lost.
     pub(super) fn repeat_recall(&self) {
         self.progress.store(TO_SEND, Ordering::Relaxed);

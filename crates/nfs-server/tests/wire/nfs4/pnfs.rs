@@ -1,0 +1,287 @@
+//! Layouts over the wire, with data servers in the same process.
+
+use std::net::SocketAddr;
+
+use nfs_proto::Status;
+use nfs_proto::nfs3::{FileHandle, Procedure};
+use nfs_proto::nfs4::{
+    DeviceId, FlexDataServer, FlexDevice, FlexLayout, FlexMirror, LayoutIoMode, LayoutReturn,
+    LayoutUpdate, List, Op, OpOk, StableHow, Stateid, decode_body, layout_type, owner_number,
+};
+use nfs_proto::rpc::AuthSys;
+use nfs_proto::rpcbind::UniversalAddress;
+use nfs_server::{DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
+
+use super::fixtures::{Peer, lookup, size};
+use crate::client::{Client, USER, start, until};
+
+const UNIT: u32 = 4096;
+
+fn cluster(servers: usize, stripe_unit: u32, mirrors: usize) -> Server {
+    let layout = LayoutKind::FlexFiles;
+    let servers = DataServers::Own(servers);
+    let pnfs = Some(PnfsConfig { servers, layout, stripe_unit, mirrors });
+    start(ServerConfig { pnfs, ..ServerConfig::default() })
+}
+
+fn layoutget(stateid: Stateid, iomode: LayoutIoMode) -> Op<'static> {
+    Op::Layoutget {
+        signal_available: false,
+        layout_type: layout_type::FLEX_FILES,
+        iomode,
+        offset: 0,
+        length: u64::MAX,
+        min_length: 1,
+        stateid,
+        maxcount: 4096,
+    }
+}
+
+fn layoutreturn(stateid: Stateid) -> Op<'static> {
+    let layouts = LayoutReturn::File { offset: 0, length: u64::MAX, stateid, body: b"" };
+    let (layout_type, iomode) = (layout_type::FLEX_FILES, LayoutIoMode::Any);
+    Op::Layoutreturn { reclaim: false, layout_type, iomode, layouts }
+}
+
+fn layoutcommit(stateid: Stateid, last_offset: u64) -> Op<'static> {
+    Op::Layoutcommit {
+        offset: 0,
+        length: u64::MAX,
+        reclaim: false,
+        stateid,
+        last_write_offset: Some(last_offset),
+        modified: None,
+        update: LayoutUpdate { layout_type: layout_type::FLEX_FILES, body: b"" },
+    }
+}
+
+/// A data file as a client sees it.
+struct DataFile {
+    address: SocketAddr,
+    file: FileHandle,
+    user: AuthSys<'static>,
+}
+
+impl DataFile {
+    fn connect(&self) -> Client {
+        let mut client = Client::connect_to(self.address);
+        client.user = self.user;
+        client
+    }
+}
+
+/// Where the data of a file is: by mirror, then by stripe.
+struct Placed {
+    stateid: Stateid,
+    stripe_unit: u64,
+    mirrors: Vec<Vec<DataFile>>,
+}
+
+fn get_layout(peer: &mut Peer, file: FileHandle, stateid: Stateid, iomode: LayoutIoMode) -> Placed {
+    let reply = peer.call(&[Op::Putfh { file }, layoutget(stateid, iomode)]);
+    let OpOk::Layoutget { return_on_close: true, stateid, layouts } = reply.ok() else {
+        panic!("{:?}", reply.results())
+    };
+    let all: Vec<_> = layouts.iter().collect();
+    assert_eq!((all.len(), all[0].offset, all[0].length), (1, 0, u64::MAX));
+    assert_eq!((all[0].iomode, all[0].layout_type), (iomode, layout_type::FLEX_FILES));
+    let layout: FlexLayout<'_> = decode_body(all[0].body).unwrap();
+    let mut mirrors = Vec::new();
+    for FlexMirror { servers } in layout.mirrors.iter() {
+        mirrors.push(servers.iter().map(|server| find(peer, server)).collect());
+    }
+    Placed { stateid, stripe_unit: layout.stripe_unit, mirrors }
+}
+
+fn find(peer: &mut Peer, server: FlexDataServer<'_>) -> DataFile {
+    let uid = owner_number(server.user).unwrap();
+    let gid = owner_number(server.group).unwrap();
+    let user = AuthSys { uid, gid, ..USER };
+    DataFile {
+        address: address_of(peer, server.device),
+        file: server.files.iter().next().unwrap(),
+        user,
+    }
+}
+
+fn address_of(peer: &mut Peer, device: DeviceId) -> SocketAddr {
+    let op = Op::Getdeviceinfo {
+        device,
+        layout_type: layout_type::FLEX_FILES,
+        maxcount: 4096,
+        notify: nfs_proto::nfs4::Bitmap::EMPTY,
+    };
+    let reply = peer.call(&[op]);
+    let OpOk::Getdeviceinfo { body, .. } = reply.ok() else { unreachable!() };
+    let device: FlexDevice<'_> = decode_body(body).unwrap();
+    let version = device.versions.iter().next().unwrap();
+    assert_eq!((version.version, version.minor, version.tightly_coupled), (3, 0, false));
+    UniversalAddress::parse(device.addresses.iter().next().unwrap().address).unwrap()
+}
+
+/// Calls of one procedure that each data server has answered.
+fn calls(server: &Server, procedure: Procedure) -> Vec<u64> {
+    let count = |server: &Server| server.counters().calls_of(procedure);
+    server.data_servers().iter().map(count).collect()
+}
+
+#[test]
+fn data_goes_to_data_servers() {
+    let server = cluster(2, UNIT, 1);
+    let mut peer = Peer::new(&server, 2, b"a");
+    let (file, open) = peer.open("f");
+    let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);
+    assert_eq!((placed.stripe_unit, placed.stateid.seqid), (u64::from(UNIT), 1));
+    let [stripes] = &placed.mirrors[..] else { panic!() };
+    let unit = UNIT as usize;
+    let data: Vec<u8> = (0..3 * unit + 5).map(|index| (index / 7) as u8).collect();
+    for (index, part) in data.chunks(unit).enumerate() {
+        let stripe = &stripes[index % 2];
+        let offset = (index * unit) as u64;
+        assert_eq!(stripe.connect().write(stripe.file, offset, part), Ok(part.len() as u32));
+        // Only the synthetic user may write.
+        let mut stranger = Client::connect_to(stripe.address);
+        assert_eq!(stranger.write(stripe.file, offset, part), Err(Status::Access));
+    }
+    let commit = [Op::Putfh { file }, layoutcommit(placed.stateid, data.len() as u64 - 1)];
+    let reply = peer.call(&commit);
+    let OpOk::Layoutcommit { size } = reply.ok() else { unreachable!() };
+    assert_eq!(size, Some(data.len() as u64));
+    assert_eq!(peer.call(&[Op::Putfh { file }, layoutreturn(placed.stateid)]).status(), Status::Ok);
+    assert_eq!(server.counters().payload_written_bytes, 0);
+
+    // A client without a layout reads the same through the metadata server.
+    let mut other = Client::connect(&server);
+    let root = other.mount("/export");
+    let found = other.lookup(root, "f").unwrap();
+    assert_eq!(other.size(found), Ok(data.len() as u64));
+    assert_eq!(other.read(found, 3, 1 << 16), Ok((data[3..].to_vec(), true)));
+    assert_eq!(server.proxied_bytes(), (data.len() as u64 - 3, 0));
+    let counters = server.counters();
+    assert_eq!((counters.layouts_granted, counters.layouts_returned), (1, 1));
+    assert_eq!(calls(&server, Procedure::Write), [4, 4]);
+    assert_eq!(calls(&server, Procedure::Read).iter().sum::<u64>(), 4);
+}
+
+#[test]
+fn passes_on_io_without_layouts() {
+    let server = cluster(3, UNIT, 1);
+    let mut client = Client::connect(&server);
+    let root = client.mount("/export");
+    let file = client.create(root, "f");
+    let data: Vec<u8> = (0..50_000_u32).map(|index| (index / 11) as u8).collect();
+    for (index, part) in data.chunks(10_000).enumerate().rev() {
+        assert_eq!(client.write(file, index as u64 * 10_000, part), Ok(10_000));
+    }
+    assert_eq!(client.read(file, 0, 1 << 20), Ok((data.clone(), true)));
+    assert_eq!(server.proxied_bytes(), (50_000, 50_000));
+    let mut peer = Peer::new(&server, 1, b"a");
+    let (file4, open) = peer.open("f");
+    // A hole after the old end, and what a truncation removed, read as zeros.
+    let mut scratch = Vec::new();
+    for bytes in [30_001, 60_000] {
+        let attributes = size(bytes, &mut scratch);
+        let reply =
+            peer.call(&[Op::Putfh { file: file4 }, Op::Setattr { stateid: open, attributes }]);
+        assert_eq!(reply.status(), Status::Ok);
+    }
+    let mut expected = data;
+    expected.truncate(30_001);
+    expected.resize(60_000, 0);
+    assert_eq!(client.read(file, 0, 1 << 20), Ok((expected, true)));
+    let unsupported = Op::Allocate { stateid: open, offset: 0, length: 1 };
+    let mut newer = Peer::new(&server, 2, b"b");
+    let reply = newer.call(&[Op::Putfh { file: file4 }, unsupported]);
+    assert_eq!(reply.status(), Status::BadStateid);
+    let stable = StableHow::FileSync;
+    let write = Op::Write { stateid: open, offset: 1 << 20, stable, data: b"end" };
+    assert_eq!(peer.call(&[Op::Putfh { file: file4 }, write]).status(), Status::Ok);
+    assert_eq!(client.size(file), Ok((1 << 20) + 3));
+}
+
+#[test]
+fn removes_data_files_with_file() {
+    let server = cluster(2, UNIT, 1);
+    let mut peer = Peer::new(&server, 1, b"a");
+    let (file, open) = peer.open("f");
+    let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);
+    let stripe = &placed.mirrors[0][0];
+    let mut client = stripe.connect();
+    assert_eq!(client.write(stripe.file, 0, b"data"), Ok(4));
+    let remove = [Op::Putrootfh, lookup("export"), Op::Remove { name: b"f" }];
+    assert_eq!(peer.call(&remove).status(), Status::Ok);
+    // The open keeps it.
+    assert_eq!(client.size(stripe.file), Ok(4));
+    let close = Op::Close { seqid: 0, stateid: open };
+    assert_eq!(peer.call(&[Op::Putfh { file }, close]).status(), Status::Ok);
+    until(&server, |server| calls(server, Procedure::Remove) == [1, 1]);
+    assert_eq!(client.size(stripe.file), Err(Status::Stale));
+    assert_eq!(server.counters().layouts_returned, 1, "by the last CLOSE");
+}
+
+#[test]
+fn layout_stateids_follow_their_rules() {
+    let server = cluster(1, 0, 1);
+    let mut peer = Peer::new(&server, 1, b"a");
+    let (file, open) = peer.open("f");
+    let first = get_layout(&mut peer, file, open, LayoutIoMode::Read).stateid;
+    let second = get_layout(&mut peer, file, first, LayoutIoMode::ReadWrite).stateid;
+    assert_eq!((first.seqid, second.seqid, first.other), (1, 2, second.other));
+    // Earlier ones are valid, as calls may overtake each other; 0 and later ones are not.
+    for (seqid, expected) in [(0, Status::BadStateid), (9, Status::BadStateid), (1, Status::Ok)] {
+        let stateid = Stateid { seqid, ..first };
+        let reply = peer.call(&[Op::Putfh { file }, layoutget(stateid, LayoutIoMode::Read)]);
+        assert_eq!(reply.status(), expected, "{seqid}");
+    }
+    let latest = Stateid { seqid: 3, ..first };
+    let read = Op::Read { stateid: latest, offset: 0, count: 1 };
+    assert_eq!(peer.call(&[Op::Putfh { file }, read]).status(), Status::BadStateid);
+    // A part is returned, then the rest.
+    for (offset, length, is_left) in [(0, 100, true), (100, u64::MAX - 100, false)] {
+        let layouts = LayoutReturn::File { offset, length, stateid: second, body: b"" };
+        let (layout_type, iomode) = (layout_type::FLEX_FILES, LayoutIoMode::Any);
+        let op = Op::Layoutreturn { reclaim: false, layout_type, iomode, layouts };
+        let reply = peer.call(&[Op::Putfh { file }, op]);
+        let OpOk::Layoutreturn { stateid } = reply.ok() else { panic!("{:?}", reply.results()) };
+        assert_eq!(stateid.is_some(), is_left);
+    }
+    for op in [layoutreturn(second), layoutcommit(second, 0)] {
+        assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), Status::BadStateid);
+    }
+    let none = List::default();
+    let error = Op::Layouterror { offset: 0, length: 1, stateid: second, errors: none };
+    let mut newer = Peer::new(&server, 2, b"b");
+    assert_eq!(newer.call(&[Op::Putfh { file }, error]).status(), Status::Ok);
+}
+
+#[test]
+fn refuses_bad_layoutgets() {
+    let server = cluster(1, 0, 1);
+    let mut peer = Peer::new(&server, 1, b"a");
+    let (file, open) = peer.open("f");
+    let wrong = |change: fn(&mut Op<'_>)| {
+        let mut op = layoutget(open, LayoutIoMode::Read);
+        change(&mut op);
+        op
+    };
+    let cases = [
+        (wrong(|op| set(op, |it| *it.0 = 1)), Status::UnknownLayoutType),
+        (wrong(|op| set(op, |it| *it.1 = LayoutIoMode::Any)), Status::BadIoMode),
+        (wrong(|op| set(op, |it| *it.2 = 0)), Status::Inval),
+        (wrong(|op| set(op, |it| *it.3 = 20)), Status::TooSmall),
+    ];
+    for (op, expected) in cases {
+        assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), expected);
+    }
+    let plain = start(ServerConfig::default());
+    let mut peer = Peer::new(&plain, 1, b"a");
+    let (file, open) = peer.open("f");
+    let reply = peer.call(&[Op::Putfh { file }, layoutget(open, LayoutIoMode::Read)]);
+    assert_eq!(reply.status(), Status::NotSupp);
+}
+
+/// Changes type, mode, length or maximum size of a LAYOUTGET.
+fn set(op: &mut Op<'_>, change: fn((&mut u32, &mut LayoutIoMode, &mut u64, &mut u32))) {
+    let Op::Layoutget { layout_type, iomode, length, maxcount, .. } = op else { unreachable!() };
+    change((layout_type, iomode, length, maxcount));
+}
