@@ -11,9 +11,9 @@
 use arbitrary::Arbitrary;
 use nfs_proto::nfs4::{
     Bitmap, CallbackSecurity, ChannelAttributes, Claim, ClientId, ClientOwner, CompoundBuilder,
-    CompoundReply, CreateKind, Fattr, FileHandle, List, LockType, Locker, NetAddress, Op, OpCode,
-    OpOk, OpResult, OpenHow, SessionId, StableHow, StateOwner, StateProtection, Stateid, Verifier,
-    Wire, XattrOption,
+    CompoundReply, CreateKind, Fattr, FileHandle, List, LockType, Locker, NetAddress, NetLocation,
+    Op, OpCode, OpOk, OpResult, OpenHow, SessionId, StableHow, StateOwner, StateProtection,
+    Stateid, Verifier, Wire, XattrOption,
 };
 use nfs_proto::rpc::{ProcedureId, ReplyHeader};
 use nfs_proto::status::Status;
@@ -198,7 +198,9 @@ impl Rig {
             if matches!(code, OpCode::Open | OpCode::OpenConfirm | OpCode::Close) {
                 self.known.open_seqid += 1;
             }
-            let parts = Parts { known: &self.known, choice: *choice, attributes, security };
+            let known = &self.known;
+            let no_servers = List::default();
+            let parts = Parts { known, choice: *choice, attributes, security, no_servers };
             let arguments = parts.any_arguments();
             match parts.make_op(&arguments) {
                 Some(op) => compound.push(&op),
@@ -235,7 +237,8 @@ impl ServerIds {
             | OpOk::OpenDowngrade { stateid }
             | OpOk::Lock { stateid }
             | OpOk::Locku { stateid }
-            | OpOk::Close { stateid } => {
+            | OpOk::Close { stateid }
+            | OpOk::Copy { callback_id: Some(stateid), .. } => {
                 if self.stateids.len() == 16 {
                     self.stateids.remove(0);
                 }
@@ -252,6 +255,7 @@ struct Parts<'a> {
     choice: Choice,
     attributes: Fattr<'a>,
     security: List<'a, CallbackSecurity<'a>>,
+    no_servers: List<'a, NetLocation<'a>>,
 }
 
 impl<'a> Parts<'a> {
@@ -433,6 +437,18 @@ impl<'a> Parts<'a> {
             }
             OpCode::Commit => Op::Commit { offset, count },
             OpCode::Setattr => Op::Setattr { stateid, attributes: self.attributes },
+            OpCode::Copy => Op::Copy {
+                source: stateid,
+                destination: stateid,
+                source_offset: 0,
+                destination_offset: offset,
+                count: length,
+                consecutive: true,
+                synchronous: count & 1 == 0,
+                servers: self.no_servers,
+            },
+            OpCode::OffloadStatus => Op::OffloadStatus { stateid },
+            OpCode::OffloadCancel => Op::OffloadCancel { stateid },
             OpCode::Seek => Op::Seek { stateid, offset, what: count & 1 },
             OpCode::ReadPlus => Op::ReadPlus { stateid, offset, count },
             OpCode::Clone => Op::Clone {

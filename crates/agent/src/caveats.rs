@@ -21,7 +21,7 @@ mod timeline;
 mod training;
 mod transport;
 
-use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
+use engine::backend::{BackendCounts, PnfsCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::io500::STONEWALL_MS;
@@ -44,8 +44,8 @@ pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount, mount_traffic};
 pub use paths::about_paths;
-pub(crate) use ranges::ends_found;
-pub use ranges::{about_holes, is_unsupported};
+pub use ranges::{about_copies, about_holes, is_unsupported};
+pub(crate) use ranges::{copies_followed, ends_found};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
 pub use storage::{
     RESIDENT_SHARE_MAX, RunCounts, about_cache, about_commits, about_direct, about_run,
@@ -222,6 +222,31 @@ pub fn about_short_transfers(transfers: &ShortTransfers, source: &str) -> Option
     );
     let data = Evidence::shares(share, SHORT_SHARE_MAX, source);
     Some(CaveatCode::ShortTransfers.because(evidence).with_data(data))
+}
+
+/// Raises a caveat about data that went through the metadata server although pNFS was requested.
+pub fn about_pnfs(counts: &PnfsCounts) -> Option<Caveat> {
+    let share = counts.metadata_share().filter(|share| *share > 0.0)?;
+    let source = "counted by the client";
+    let mut why = Vec::new();
+    let mut add = |count: u64, what: &str| {
+        if count > 0 {
+            why.push(format!("{what}: {count}"));
+        }
+    };
+    add(counts.without_layout, "files without layout");
+    add(counts.recalled, "recalled layouts");
+    add(counts.refused, "calls that failed at data servers");
+    add(counts.lost_servers, "lost data servers");
+    let why = if why.is_empty() { String::new() } else { format!("; {}", why.join(", ")) };
+    let evidence = format!(
+        "{} of {} ({} %) went through the metadata server ({source}){why}",
+        Size(counts.metadata_bytes),
+        Size(counts.metadata_bytes + counts.data_bytes),
+        three_digits(share * 100.0),
+    );
+    let data = Evidence::shares(share, 0.0, source);
+    Some(CaveatCode::PnfsFallback.because(evidence).with_data(data))
 }
 
 /// Returns true if a directory is on a mount of the kernel's NFS client.

@@ -9,7 +9,7 @@ use agent::{accounting, caveats};
 use controller::results_on_target;
 use controller::trial::overlap::{LoadTime, about_overlap};
 use controller::trial::{quiet_hosts, server_telemetry};
-use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
+use engine::backend::{BackendCounts, PnfsCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use fleet::clock::{Drift, Sample};
 use fleet::{ClockReading, QuietWait};
@@ -180,6 +180,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::PathsUneven
         | CaveatCode::ServerBusy
         | CaveatCode::ShortTransfers
+        | CaveatCode::PnfsFallback
         | CaveatCode::TcpRetransmits => plant_outcome(code),
         CaveatCode::Unsynchronised
         | CaveatCode::PartlyAlone
@@ -293,6 +294,10 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::ShortTransfers => {
             let short = ShortTransfers { calls: 10, short_reads: 2, ..ShortTransfers::default() };
             data_of(code, caveats::about_short_transfers(&short, "counted by the client"))
+        }
+        CaveatCode::PnfsFallback => {
+            let counts = PnfsCounts { data_bytes: 9, metadata_bytes: 1, ..PnfsCounts::default() };
+            data_of(code, caveats::about_pnfs(&counts))
         }
         CaveatCode::TcpRetransmits => {
             let tcp = TcpCounters {

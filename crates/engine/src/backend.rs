@@ -34,6 +34,8 @@ use crate::limits::TICK;
 pub use calls::{Calls, OperationKind};
 pub use find::Listed;
 pub use nfs_client::TcpCounters;
+pub use nfs_client::proto::client::CopyCounts;
+pub use nfs_client::proto::limits::COPY_QUERY_NS;
 
 /// The target is gone, so nothing more can be executed. Contains the reason as a sentence.
 ///
@@ -145,6 +147,46 @@ pub struct BackendCounts {
     pub ranges: RangeCounts,
     /// Bytes of all calls and replies, if they are counted.
     pub wire: Option<WireBytes>,
+    /// How data was divided between metadata and data servers, with pNFS.
+    pub pnfs: Option<PnfsCounts>,
+}
+
+/// How data was divided between a metadata server and its data servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PnfsCounts {
+    /// Bytes read from and written to data servers; each mirror counts.
+    pub data_bytes: u64,
+    /// Bytes read and written through the metadata server.
+    pub metadata_bytes: u64,
+    /// Files that the pass works on.
+    pub files: u64,
+    /// Files without a layout from the start.
+    pub without_layout: u64,
+    /// Layouts that the server recalled.
+    pub recalled: u64,
+    /// READs and WRITEs that a data server refused, and that went to the metadata server instead.
+    pub refused: u64,
+    /// Data servers that could no longer be reached.
+    pub lost_servers: u64,
+}
+
+impl PnfsCounts {
+    /// Adds the counts of another backend.
+    pub const fn add(&mut self, other: &Self) {
+        self.data_bytes += other.data_bytes;
+        self.metadata_bytes += other.metadata_bytes;
+        self.files += other.files;
+        self.without_layout += other.without_layout;
+        self.recalled += other.recalled;
+        self.refused += other.refused;
+        self.lost_servers += other.lost_servers;
+    }
+
+    /// Returns the share of bytes that went through the metadata server, if there were any.
+    pub fn metadata_share(&self) -> Option<f64> {
+        let all = self.data_bytes + self.metadata_bytes;
+        (all > 0).then(|| self.metadata_bytes as f64 / all as f64)
+    }
 }
 
 /// Work on ranges of files, as counted by the layer below: system calls or replies.
@@ -158,11 +200,14 @@ pub struct RangeCounts {
     pub data_bytes: u64,
     /// Ends of data and holes that were found exactly where they are.
     pub found_ends: u64,
+    /// How the copies ended that the server could continue after its reply.
+    pub copies: CopyCounts,
 }
 
 impl RangeCounts {
     /// Adds the counts of another backend.
     pub const fn add(&mut self, other: &Self) {
+        self.copies.add(&other.copies);
         self.copied_bytes += other.copied_bytes;
         self.hole_bytes += other.hole_bytes;
         self.data_bytes += other.data_bytes;

@@ -551,6 +551,9 @@ impl MeasuredPass {
         if let (Some(sum), Some(wire)) = (&mut all.wire, tally.wire) {
             sum.add(wire);
         }
+        if let Some(pnfs) = &tally.pnfs {
+            all.pnfs.get_or_insert_default().add(pnfs);
+        }
     }
 
     fn add_report(&mut self, report: WorkerReport) {

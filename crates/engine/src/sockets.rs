@@ -76,12 +76,12 @@ impl Sockets {
         Ok(())
     }
 
-    /// Registers a descriptor that becomes readable to wake up the waiting thread. `number` must
-    /// not be the number of a connection.
+    /// Registers a descriptor that becomes readable to wake up the waiting thread, for a connection
+    /// or under a number that no connection has.
     ///
     /// # Errors
     /// If the descriptor cannot be registered.
-    pub fn watch_wakeup(&self, wakeup: &OwnedFd, number: u32) -> Result<(), Errno> {
+    pub fn watch_wakeup(&self, wakeup: impl AsFd, number: u32) -> Result<(), Errno> {
         let data = EventData::new_u64(u64::from(number));
         epoll::add(&self.epoll, wakeup, data, EventFlags::IN)
     }

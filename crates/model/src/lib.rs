@@ -81,7 +81,7 @@ pub use systems::lab::{
 };
 pub use systems::{action, lab, options, system};
 pub use targets::nfs::{
-    Family, Identity, NfsSettings, NfsTarget, NfsVersion, Proto, Sec, Stable, TlsOptions,
+    Family, Identity, NfsSettings, NfsTarget, NfsVersion, Pnfs, Proto, Sec, Stable, TlsOptions,
     UdpWindow, XprtSec,
 };
 pub use targets::target::{Ability, BackendKind, KeptData, Target, TcpTarget};

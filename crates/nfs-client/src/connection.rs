@@ -8,6 +8,7 @@
 
 mod client4;
 mod control;
+mod copies;
 mod delegations;
 mod paths;
 mod recovery;
@@ -23,6 +24,7 @@ use nfs_proto::client::{
     Session, StartError, WantedDelegation,
 };
 use nfs_proto::limits::SLOTS_MAX;
+use nfs_proto::nfs4::{LayoutRecall, Op};
 use rustix::event::{PollFlags, Timespec, poll};
 
 use crate::error::{ConnectionError, MountError, PendingCalls};
@@ -34,6 +36,7 @@ use crate::transport::{Opening, TcpCounters, TcpMeter, Transport, open_transport
 
 pub(crate) use client4::Client4;
 pub(crate) use control::Control;
+pub(crate) use copies::CopyUser;
 pub use delegations::DelegationCounts;
 pub(crate) use delegations::DelegationUser;
 pub use paths::PathCounters;
@@ -104,6 +107,8 @@ pub struct Connection {
     renewal: Renewal,
     /// This connection's part in the client's delegations, in v4.1 and later.
     delegations: Option<DelegationUser>,
+    /// This connection's part in the client's asynchronous copies, if they are wanted.
+    copies: Option<CopyUser>,
     /// The server no longer knows the session or the client.
     forgotten: bool,
     tcp: TcpMeter,
@@ -168,6 +173,7 @@ impl Connection {
             slots: options.slots,
             renewal: Renewal::default(),
             delegations: None,
+            copies: None,
             forgotten: false,
             tcp: TcpMeter::default(),
         })
@@ -188,7 +194,8 @@ impl Connection {
     /// other errors are permanent.
     ///
     /// # Panics
-    /// If a payload is not within the pool. The tags `u32::MAX` and `u32::MAX - 2` are reserved.
+    /// If a payload is not within the pool. The tags `u32::MAX` and from `u32::MAX - 4` to
+    /// `u32::MAX - 2` are reserved.
     pub fn start(
         &mut self,
         now_ns: u64,
@@ -198,10 +205,7 @@ impl Connection {
         if self.free_slots() == 0 {
             return Err(StartError::Busy);
         }
-        if let Operation::Write { data: Data::Pool(payload), .. } = operation {
-            let end = payload.start + payload.len as usize;
-            assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
-        }
+        self.check_payload(operation);
         let uses_delegations = match &mut self.delegations {
             Some(user) if user.wanted() == WantedDelegation::Read => {
                 user.note_change(operation);
@@ -217,7 +221,63 @@ impl Connection {
         if uses_delegations && let Some(user) = &mut self.delegations {
             user.note_open(tag, operation);
         }
+        if let Some(user) = &mut self.copies {
+            user.note_start(tag, operation);
+        }
         Ok(())
+    }
+
+    /// Starts an operation at a data server for a user, uid and gid; `None` for the connection's
+    /// own. All calls of such a connection have to be started by this function.
+    ///
+    /// # Errors
+    /// As for [`Connection::start`].
+    ///
+    /// # Panics
+    /// As for [`Connection::start`].
+    pub fn start_as(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        operation: &Operation<'_>,
+        user: Option<(u32, u32)>,
+    ) -> Result<(), StartError> {
+        if self.free_slots() == 0 {
+            return Err(StartError::Busy);
+        }
+        self.check_payload(operation);
+        self.link.session.start_as(now_ns, tag, operation, user)
+    }
+
+    /// Checks that a payload is within the pool.
+    #[inline]
+    fn check_payload(&self, operation: &Operation<'_>) {
+        if let Operation::Write { data: Data::Pool(payload), .. } = operation {
+            let end = payload.start + payload.len as usize;
+            assert!(end <= self.pool.len(), "payload up to {end} of a pool of {}", self.pool.len());
+        }
+    }
+
+    /// Starts a v4 compound of these operations, such as those of pNFS, after a SEQUENCE; see
+    /// [`Event::result_of`].
+    ///
+    /// # Errors
+    /// As for [`Connection::start`].
+    pub fn start_compound(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        ops: &[Op<'_>],
+    ) -> Result<(), StartError> {
+        if self.free_slots() == 0 {
+            return Err(StartError::Busy);
+        }
+        self.link.session.start_ops(now_ns, tag, ops)
+    }
+
+    /// Returns a recall of layouts, which the caller has to return to the server.
+    pub fn take_layout_recall(&mut self) -> Option<LayoutRecall> {
+        self.link.session.take_layout_recall()
     }
 
     /// Sends as much as the socket takes.
@@ -254,7 +314,7 @@ impl Connection {
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, ConnectionError> {
         if self.is_down() {
-            return Ok(self.take_events(events));
+            return Ok(self.take_events(clock, events));
         }
         let received = if self.client.is_none() && self.delegations.is_none() {
             self.link.receive(scratch, clock, events)
@@ -272,7 +332,7 @@ impl Connection {
             }
             Err(broken) => {
                 self.handle_loss(broken, clock())?;
-                Ok(self.take_events(events))
+                Ok(self.take_events(clock, events))
             }
         }
     }
@@ -291,7 +351,8 @@ impl Connection {
     ) -> Result<usize, ConnectionError> {
         self.flush(clock)?;
         // With several calls in flight, replies are probably already there: save the poll.
-        if self.link.session.in_flight() > 1 || self.link.session.has_event() {
+        let has_mail = matches!(&self.copies, Some(user) if user.has_mail());
+        if self.link.session.in_flight() > 1 || self.link.session.has_event() || has_mail {
             let count = self.receive(scratch, clock, events)?;
             if count > 0 {
                 return Ok(count);
@@ -301,7 +362,10 @@ impl Connection {
         if self.is_down() {
             sleep_for(timeout);
         } else {
-            let ready = self.link.poll_socket(timeout).map_err(|broken| self.error_of(broken))?;
+            let ready = self
+                .link
+                .poll_socket(timeout, self.wakeup())
+                .map_err(|broken| self.error_of(broken))?;
             if ready.is_empty() && self.next_timeout_ns().is_none() {
                 return Ok(0);
             }
@@ -316,7 +380,8 @@ impl Connection {
     /// Returns the earliest time at which [`Connection::handle_timeout`] has something to do.
     pub fn next_timeout_ns(&self) -> Option<u64> {
         let mut earliest_ns = None;
-        let timers = [self.attempt_ns(), self.link.session.next_timeout_ns(), self.renewal_ns()];
+        let session_ns = self.link.session.next_timeout_ns();
+        let timers = [self.attempt_ns(), session_ns, self.renewal_ns(), self.copy_query_ns()];
         for timer_ns in timers.into_iter().flatten() {
             earliest_ns = Some(earliest_ns.map_or(timer_ns, |ns: u64| ns.min(timer_ns)));
         }
@@ -342,6 +407,9 @@ impl Connection {
         if has_passed(self.renewal_ns(), now_ns) {
             self.renew_lease(now_ns);
         }
+        if has_passed(self.copy_query_ns(), now_ns) {
+            self.query_copies(now_ns);
+        }
         self.flush(clock)
     }
 
@@ -353,11 +421,13 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError::CallTimedOut`]: open another connection.
     pub fn check_timeout(&self, now_ns: u64, timeout_ns: u64) -> Result<(), ConnectionError> {
-        let Some(oldest_ns) = self.link.session.oldest_pending_ns() else { return Ok(()) };
-        let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.link.progress_ns));
-        if waited_ns <= timeout_ns {
-            return Ok(());
-        }
+        let silent_ns = |oldest_ns: u64| {
+            let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.link.progress_ns));
+            (waited_ns > timeout_ns).then_some(waited_ns)
+        };
+        let silent_ns = self.link.session.oldest_pending_ns().and_then(silent_ns);
+        let stuck_ns = || self.stuck_copy_ns(now_ns, timeout_ns);
+        let Some(waited_ns) = silent_ns.or_else(stuck_ns) else { return Ok(()) };
         let server = self.server();
         let pending = self.pending_calls();
         let strays = self.counters().late_replies;
@@ -386,7 +456,9 @@ impl Connection {
     pub fn free_slots(&self) -> usize {
         let session = &self.link.session;
         let returning = matches!(&self.delegations, Some(user) if user.is_returning());
+        let querying = matches!(&self.copies, Some(user) if user.is_querying());
         let own = usize::from(self.renewal.in_flight) + usize::from(returning);
+        let own = own + usize::from(querying);
         let in_flight = session.in_flight() - own;
         // In v4.0 the slots are only ours, and the one for the renewal is kept free. In a session
         // every call renews the lease: if the server grants no more slots than the caller uses, the
@@ -459,6 +531,9 @@ impl Connection {
 
     fn pending_calls(&self) -> PendingCalls {
         let mut pending: Vec<Pending> = self.link.session.pending().collect();
+        if let Some(user) = &self.copies {
+            pending.extend(user.pending());
+        }
         pending.sort_by_key(|call| call.started_ns);
         PendingCalls(pending)
     }

@@ -18,6 +18,7 @@ mod locate;
 mod mount;
 mod opening;
 mod options;
+pub mod pnfs;
 pub mod probe;
 mod scratch;
 mod service;
@@ -36,7 +37,7 @@ pub use listing::{DirEntry, LISTED_BYTES_MAX, LISTED_ENTRIES_MAX, Unlistable};
 pub use mount::Mount;
 pub use options::{
     DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX, Family, Identity, MountOptions,
-    Proto, Sec, SessionPlan, TRANSFER_BYTES_DEFAULT,
+    PnfsRole, Proto, Sec, SessionPlan, TRANSFER_BYTES_DEFAULT,
 };
 pub use scratch::Scratch;
 pub use transport::{TcpCounters, TcpMeter, Tls, TlsOptions};

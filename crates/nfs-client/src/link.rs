@@ -5,7 +5,7 @@
 //! buffer. It does not allocate or wait, and uses the caller's clock.
 
 use std::io::{self, ErrorKind, IoSlice};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nfs_proto::StreamError;
@@ -167,16 +167,24 @@ impl Link {
         self.moved_bytes = 0;
     }
 
-    /// Sleeps until the socket is ready or `timeout` expires, and returns what it is ready for.
-    pub(crate) fn poll_socket(&self, timeout: Duration) -> Result<PollFlags, SocketFailure> {
+    /// Sleeps until the socket is ready, `timeout` expires or `wakeup` is readable, and returns what
+    /// the socket is ready for.
+    pub(crate) fn poll_socket(
+        &self,
+        timeout: Duration,
+        wakeup: Option<BorrowedFd<'_>>,
+    ) -> Result<PollFlags, SocketFailure> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.wants_write());
         let timeout = Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(timeout.subsec_nanos()),
         };
-        let mut fds = [PollFd::from_borrowed_fd(self.transport.as_fd(), flags)];
-        match poll(&mut fds, Some(&timeout)) {
+        let socket = PollFd::from_borrowed_fd(self.transport.as_fd(), flags);
+        let other = wakeup.unwrap_or_else(|| self.transport.as_fd());
+        let mut fds = [socket, PollFd::from_borrowed_fd(other, PollFlags::IN)];
+        let used = if wakeup.is_some() { &mut fds[..] } else { &mut fds[..1] };
+        match poll(used, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(PollFlags::empty()),
             Ok(_) => Ok(fds[0].revents()),
             Err(errno) => Err(SocketFailure::Lost(errno.into())),

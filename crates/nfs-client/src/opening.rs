@@ -12,6 +12,7 @@ use crate::connection::{
 };
 use crate::error::{CallFailure, MountError};
 use crate::mount::Mount;
+use crate::options::MountOptions;
 use crate::service::{NFS, explain};
 
 impl Connection {
@@ -23,16 +24,7 @@ impl Connection {
         let Some(client) = mount.client() else {
             return open_path(mount, options);
         };
-        // The lease is renewed in its own slot, so that it does not delay the caller's calls.
-        let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
-        let with_renewal = ConnectionOptions { slots, ..options.clone() };
-        let connection = open_path(mount, &with_renewal)?;
-        let mut control = Control::new(connection);
-        let client = join_connection(&mut control, client, options)
-            .map_err(|failure| explain(NFS, mount.options(), failure))?;
-        let mut connection = control.into_connection();
-        connection.set_client(client, options.slots.min(CALLS_MAX));
-        Ok(connection)
+        join_and_open(client, mount.options(), options, |options| open_path(mount, options))
     }
 
     /// Opens existing files, each a name in a directory, as opens of this connection: in v4.0 only
@@ -72,6 +64,24 @@ fn open_path(mount: &Mount, options: &ConnectionOptions) -> Result<Connection, M
         }
     }
     Err(first_failure.expect("a mount has at least one address"))
+}
+
+/// Opens a connection with `open` and makes it part of a v4 client.
+pub(crate) fn join_and_open(
+    client: &Arc<Client4>,
+    of_mount: &MountOptions,
+    options: &ConnectionOptions,
+    open: impl FnOnce(&ConnectionOptions) -> Result<Connection, MountError>,
+) -> Result<Connection, MountError> {
+    // The lease is renewed in its own slot, so that it does not delay the caller's calls.
+    let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
+    let with_renewal = ConnectionOptions { slots, ..options.clone() };
+    let mut control = Control::new(open(&with_renewal)?);
+    let client = join_connection(&mut control, client, options)
+        .map_err(|failure| explain(NFS, of_mount, failure))?;
+    let mut connection = control.into_connection();
+    connection.set_client(client, options.slots.min(CALLS_MAX));
+    Ok(connection)
 }
 
 /// Makes a connection part of the mount's client, or of a new one if it has an identity.

@@ -68,6 +68,18 @@ pub enum Sec {
     None,
 }
 
+/// The part of a client in pNFS, declared when it registers at a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PnfsRole {
+    /// None at all.
+    #[default]
+    None,
+    /// A client of a metadata server, which gets layouts and recalls of them.
+    MetadataClient,
+    /// A client of a data server.
+    DataClient,
+}
+
 /// The identity of a client among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -148,6 +160,10 @@ pub struct MountOptions {
     /// Keep read delegations and open their files without a call, in v4.1 and later; otherwise OPEN
     /// requests none, and one granted anyway is returned at once.
     pub delegations: bool,
+    /// Follow asynchronous copies to their end, in v4.2; otherwise no COPY may request one.
+    pub async_copies: bool,
+    /// The part in pNFS, in v4.1 and later.
+    pub pnfs: PnfsRole,
     /// Use a source port below 1024, which requires a privilege.
     pub resvport: bool,
     /// Use TLS for NFS, and for MOUNT if possible; over TCP only.
@@ -189,6 +205,8 @@ impl MountOptions {
             retrans: 3,
             udp_window: UdpWindow::Adaptive,
             delegations: false,
+            async_copies: false,
+            pnfs: PnfsRole::None,
             resvport: false,
             tls: None,
             timeout: Duration::from_secs(5),

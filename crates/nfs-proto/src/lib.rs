@@ -34,6 +34,7 @@ pub mod rpc;
 pub mod rpcbind;
 pub mod server;
 pub mod status;
+pub mod striping;
 pub mod version;
 pub mod wire;
 pub mod xdr;

@@ -76,6 +76,18 @@ pub const CALLBACK_ANSWERS_BYTES_MAX: usize = 16 * 1024;
 /// server has to retry further ones.
 pub const RECALLS_MAX: usize = 64;
 
+/// Maximum number of ends of copies that a connection keeps until its caller takes them; the server
+/// has to retry further ones.
+pub const COPY_REPORTS_MAX: usize = 64;
+
+/// Maximum number of ends of copies that a client keeps because they came before the reply to their
+/// COPY.
+pub const EARLY_COPY_REPORTS_MAX: usize = 256;
+
+/// How long a client waits for the end of an asynchronous copy before it asks, between two
+/// questions, and for the report of a copy that has ended according to an answer, in nanoseconds.
+pub const COPY_QUERY_NS: u64 = 100_000_000;
+
 /// Maximum number of layouts in the result of a LAYOUTGET.
 pub const LAYOUTS_MAX: u32 = 64;
 
@@ -95,18 +107,6 @@ pub const DEVICE_VERSIONS_MAX: u32 = 16;
 
 /// Maximum number of errors or statistics in one report about a layout.
 pub const LAYOUT_REPORTS_MAX: u32 = 256;
-
-/// Maximum number of ends of copies that a connection keeps until its caller takes them; the server
-/// has to retry further ones.
-pub const COPY_REPORTS_MAX: usize = 64;
-
-/// Maximum number of ends of copies that a client keeps because they came before the reply to their
-/// COPY.
-pub const EARLY_COPY_REPORTS_MAX: usize = 256;
-
-/// How long a client waits for the end of an asynchronous copy before it asks, and between two
-/// questions, in nanoseconds.
-pub const COPY_QUERY_NS: u64 = 1_000_000_000;
 
 /// Longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
 pub const RETRANSMIT_NS_MAX: u64 = 60_000_000_000;

@@ -18,7 +18,7 @@ use nfs_proto::nfs3::StableHow;
 use crate::fs::Quirks;
 
 pub use model::server_fault::{
-    CappedBytes, ChangingVerifier, EndlessListing, PartsPerMillion, ServiceTime,
+    CappedBytes, ChangingVerifier, CopyFault, EndlessListing, PartsPerMillion, ServiceTime,
 };
 
 pub(crate) use self::bandwidth::Pipe;
@@ -171,6 +171,8 @@ pub struct FaultPlan {
     pub damage: Damage,
     /// Calls that change the write verifier.
     pub changing_verifier: Option<ChangingVerifier>,
+    /// How asynchronous copies differ from what a client expects.
+    pub copies: Option<CopyFault>,
     /// Maximum number of slots granted to a session of v4.1 and later.
     pub session_slots_max: Option<u32>,
     /// Faults in the file system.
@@ -240,6 +242,8 @@ fault_kinds! {
     Oversized => "oversized record",
     /// The write verifier changed.
     NewVerifier => "changed verifier",
+    /// An asynchronous copy was made at once, or its end was not reported.
+    CopyReport => "missing report of a copy",
 }
 
 impl FaultKind {

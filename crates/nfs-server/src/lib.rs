@@ -60,7 +60,7 @@ pub use crate::config::{
 pub use crate::counters::ServerCounters;
 pub use crate::error::ServerError;
 pub use crate::fault::{
-    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, Damage, DelayFault,
+    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, CopyFault, Damage, DelayFault,
     EndlessListing, ErrorFault, FaultKind, FaultPlan, FaultedCalls, PartsPerMillion,
     ScheduledEvent, ServerEvent, ServiceTime,
 };

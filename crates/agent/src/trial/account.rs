@@ -66,9 +66,12 @@ impl Trial<'_> {
             let mount = self.mount.as_ref().filter(|_| !spec.has_company());
             result.scope.wire = tally.wire.or_else(|| caveats::mount_traffic(&result, mount));
             facts.extend(caveats::ends_found(&result, &tally.ranges));
+            facts.extend(caveats::copies_followed(&result, &tally.ranges));
+            result.caveats.extend(caveats::about_copies(&tally.ranges));
             result.caveats.extend(caveats::about_holes(&result, &tally.ranges));
             let short = &tally.short_transfers;
             result.caveats.extend(caveats::about_short_transfers(short, "counted by the client"));
+            result.caveats.extend(tally.pnfs.as_ref().and_then(caveats::about_pnfs));
         }
         if let Some(listed) = &tally.listed {
             let mount = self.mount.as_ref();

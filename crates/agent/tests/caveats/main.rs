@@ -24,6 +24,7 @@ mod offered;
 mod page;
 mod panics;
 mod paths;
+mod pnfs;
 mod segments;
 mod timeline;
 mod training;

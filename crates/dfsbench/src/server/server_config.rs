@@ -152,6 +152,7 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::EndlessReaddir(listing) => plan.quirks.endless_listing = Some(listing),
         PlannedFault::Trickle(bytes_per_s) => plan.trickle_bytes_per_s = Some(bytes_per_s),
         PlannedFault::ChangingVerifier(calls) => plan.changing_verifier = Some(calls),
+        PlannedFault::Copies(fault) => plan.copies = Some(fault),
         PlannedFault::SessionSlots(slots) => plan.session_slots_max = Some(slots),
         PlannedFault::WrongXid(share) => plan.damage.wrong_xid = share,
         PlannedFault::CutReplies { share, close } => {

@@ -10,6 +10,7 @@
 
 mod closing;
 mod many;
+mod pnfs;
 mod set;
 mod transfers;
 mod uncommitted;
@@ -31,6 +32,8 @@ use set::WorkerState;
 use transfers::{Opens, Transfers};
 
 pub use many::Many;
+pub use pnfs::Pnfs;
+pub(crate) use pnfs::{DataUse, PnfsParts, PnfsTally, RecallBoard};
 pub use set::NfsFiles;
 pub(crate) use set::PlusListing;
 pub use uncommitted::Grid;
@@ -133,9 +136,12 @@ impl Backend for Nfs {
     }
 
     fn end(&mut self) {
-        let Self { connection, scratch, clock, .. } = self;
+        let Self { connection, scratch, clock, timeout_ns, .. } = self;
         let until_ns = clock.now_ns().saturating_add(RETURN_WITHIN_NS);
         connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
+        // The server may report the copies of other workers to this connection.
+        let until_ns = clock.now_ns().saturating_add(*timeout_ns);
+        connection.finish_copies(scratch, &|| clock.now_ns(), until_ns);
     }
 
     fn entries_in_progress(&self) -> u64 {
@@ -169,12 +175,14 @@ fn tally_of<'a>(
     let mut recovered = RecoveryWork { resent_bytes, ..RecoveryWork::default() };
     let mut tcp = TcpCounters::default();
     let mut wire = WireBytes::default();
+    let mut ranges = common.ranges;
     for connection in connections {
         let counters = connection.counters();
         tcp.add(&connection.tcp_counters());
         wire.add(wire_bytes(connection));
         read_bytes += counters.payload_bytes_in;
         write_bytes += counters.payload_bytes_out;
+        ranges.copies.add(&connection.copy_counts());
         recovered.add(&RecoveryWork {
             retransmissions: counters.retransmissions,
             reconnects: counters.reconnects,
@@ -183,7 +191,6 @@ fn tally_of<'a>(
             resent_bytes: 0,
         });
     }
-    let ranges = common.ranges;
     let before = common.wire_before;
     BackendCounts {
         // READ_PLUS delivers holes, too.
@@ -204,6 +211,7 @@ fn tally_of<'a>(
             sent_bytes: wire.sent_bytes.saturating_sub(before.sent_bytes),
             received_bytes: wire.received_bytes.saturating_sub(before.received_bytes),
         }),
+        pnfs: None,
     }
 }
 

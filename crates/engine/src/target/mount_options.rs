@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use model::{NfsSettings, NfsTarget, NfsVersion, XprtSec};
+use model::{NfsSettings, NfsTarget, NfsVersion, Pnfs, XprtSec};
 use nfs_client::proto::client::{ProtocolVersion, UdpWindow};
-use nfs_client::{Family, Identity, MountOptions, Proto, Sec, Tls, TlsOptions};
+use nfs_client::{Family, Identity, MountOptions, PnfsRole, Proto, Sec, Tls, TlsOptions};
 
 /// Returns the options that mount a target as specified by its plan.
 pub fn mount_options(target: &NfsTarget) -> MountOptions {
@@ -35,6 +35,13 @@ pub fn mount_options(target: &NfsTarget) -> MountOptions {
             model::UdpWindow::Off => UdpWindow::Off,
         },
         delegations: target.settings.delegations,
+        async_copies: target.settings.async_copy,
+        pnfs: match target.settings.pnfs {
+            Pnfs::On | Pnfs::Files | Pnfs::FlexFiles if version >= NfsVersion::V4_1 => {
+                PnfsRole::MetadataClient
+            }
+            _ => PnfsRole::None,
+        },
         resvport: who.resvport,
         tls: match xprtsec {
             // `Impossible` refuses mtls.

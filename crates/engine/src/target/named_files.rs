@@ -420,6 +420,7 @@ impl NfsDirectory {
             pattern: content.pattern.clone(),
             verify: false,
             queue_depth: 1,
+            async_copy: false,
             timeout_ns: self.mount.options().timeout.as_nanos() as u64,
             client_uids: 1,
             closable: false,

@@ -4,6 +4,7 @@
 //! the measurement, each worker has its own connection.
 
 mod filling;
+mod layouts;
 mod opening;
 mod walking;
 
@@ -29,6 +30,7 @@ use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError}
 use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED, PREPARE_IO};
 use filling::make_or_join;
+use layouts::PnfsAccess;
 use walking::ByCall;
 
 pub(super) use opening::stable_how;
@@ -59,6 +61,7 @@ pub(super) struct NfsAccess {
     names_max: u64,
     /// Delegation counts at the end of the last pass.
     delegations: Mutex<DelegationCounts>,
+    pnfs: PnfsAccess,
 }
 
 /// Files and symlinks shared by all workers of a pass.
@@ -119,6 +122,7 @@ impl NfsAccess {
             timer,
             names_max: names_max(spec.workload, spec.files),
             delegations: Mutex::default(),
+            pnfs: PnfsAccess::default(),
         })
     }
 
@@ -151,6 +155,7 @@ impl NfsAccess {
             timer,
             names_max: names_max(spec.workload, spec.files),
             delegations: Mutex::default(),
+            pnfs: PnfsAccess::default(),
         })
     }
 
@@ -179,6 +184,7 @@ impl NfsAccess {
     }
 
     fn unmount(self: Box<Self>) {
+        self.pnfs.leave();
         // It does no harm if the server no longer answers MOUNT.
         let _ = self.mount.into_inner().unwrap_or_else(PoisonError::into_inner).unmount();
     }
@@ -327,13 +333,15 @@ impl TargetAccess for NfsAccess {
         facts
     }
 
-    /// Returns all delegations, and reports what happened to those of this pass, if there were any.
+    /// Returns all delegations, and reports what happened to those of this pass, and how much each
+    /// data server was used, if there were any.
     fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         let now = self.mount().return_delegations();
         let mut last = self.delegations.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *last, now);
+        let mut facts = self.pnfs.end_pass(pass);
         if now == before {
-            return Vec::new();
+            return facts;
         }
         let value = format!(
             "{} granted, {} recalled, {} returned",
@@ -341,7 +349,9 @@ impl TargetAccess for NfsAccess {
             now.recalled - before.recalled,
             now.returned - before.returned
         );
-        vec![Fact::new("target", format!("{pass}: delegations"), value, "counted by the client")]
+        let name = format!("{pass}: delegations");
+        facts.push(Fact::new("target", name, value, "counted by the client"));
+        facts
     }
 
     fn caveats(&self, spec: &RunSpec) -> Vec<Caveat> {

@@ -4,6 +4,7 @@
 use std::fs::File as LocalFile;
 use std::os::unix::fs::FileExt as _;
 
+use engine::backend::CopyCounts;
 use engine::target::mount_options;
 use engine::{InventoryScope, MeasuredPass, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
@@ -13,7 +14,7 @@ use model::{
 use nfs_client::Mount;
 use nfs_client::proto::client::OpenAccess;
 use nfs_client::proto::nfs3::StableHow;
-use nfs_server::{Server, ServerConfig};
+use nfs_server::{ChangingVerifier, CopyFault, FaultPlan, Server, ServerConfig};
 use tempfile::TempDir;
 
 use crate::backend_fixture::{config, measure_pass};
@@ -44,8 +45,13 @@ fn on_directory(backend: BackendKind) -> (RunSpec, TempDir) {
 }
 
 fn on_nfs() -> (RunSpec, Server) {
-    let server = Server::start(ServerConfig::default()).unwrap();
-    let settings = NfsSettings { version: NfsVersion::V4_2, ..NfsSettings::default() };
+    on_faulty(FaultPlan::default(), false)
+}
+
+fn on_faulty(faults: FaultPlan, async_copy: bool) -> (RunSpec, Server) {
+    let server = Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap();
+    let version = NfsVersion::V4_2;
+    let settings = NfsSettings { version, async_copy, ..NfsSettings::default() };
     let target = nfs_target(server.address().port(), settings);
     (spec(Target::Nfs(target), BackendKind::Nfs), server)
 }
@@ -112,6 +118,48 @@ fn moves_ranges_without_the_wire() {
     let wire = read.tally.wire.unwrap();
     assert!((data..data + 20_000).contains(&wire.received_bytes), "{wire:?}");
     assert_eq!(read.tally.read_bytes, Some(whole));
+}
+
+#[test]
+fn follows_asynchronous_copies() {
+    let whole = FILE * u64::from(FILES);
+    let ops = u64::from(FILES) * 6;
+    let planned = [None, Some(CopyFault::Synchronous), Some(CopyFault::Unreported)];
+    for (copies, connections) in planned.into_iter().zip([3, 1, 1]) {
+        let (spec, server) = on_faulty(FaultPlan { copies, ..FaultPlan::default() }, true);
+        let spec = RunSpec { workers: connections, ..spec };
+        let target = TrialTarget::create(&spec, config()).unwrap();
+        let measured = assert_right(&target, &spec, Pass::Copy);
+        let ranges = measured.tally.ranges;
+        assert_eq!((ranges.copied_bytes, server.counters().copied_bytes), (whole, whole));
+        let CopyCounts { synchronous, reported, queried, .. } = ranges.copies;
+        let expected = match copies {
+            None => [0, ops, 0],
+            Some(CopyFault::Synchronous) => [ops, 0, 0],
+            Some(CopyFault::Unreported) => [0, 0, ops],
+        };
+        assert_eq!([synchronous, reported, queried], expected, "{copies:?}");
+        let wire = measured.tally.wire.unwrap();
+        assert!((1_000..40_000).contains(&wire.total()), "{wire:?}");
+    }
+}
+
+#[test]
+fn fails_copy_that_changed_verifier_lost() {
+    for (changing_verifier, error) in
+        [(None, None), (Some(ChangingVerifier::EveryCommit), Some(OpError::VERIFIER))]
+    {
+        let write_stability = Some(StableHow::Unstable);
+        let faults = FaultPlan { changing_verifier, write_stability, ..FaultPlan::default() };
+        let (spec, server) = on_faulty(faults, true);
+        let target = TrialTarget::create(&spec, config()).unwrap();
+        let copied = measure_pass(&target, &spec, Pass::Copy);
+        let errors = copied.result.kinds.iter().flat_map(|kind| &kind.errors);
+        let errors: Vec<_> = errors.map(|(error, _)| *error).collect();
+        assert_eq!(errors, Vec::from_iter(error));
+        assert_eq!(copied.tally.ranges.copies.reported, u64::from(FILES) * 6);
+        assert!(server.counters().nfs4_operations[5] >= u64::from(FILES), "COMMIT");
+    }
 }
 
 #[test]

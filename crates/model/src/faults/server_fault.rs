@@ -47,6 +47,15 @@ pub enum ChangingVerifier {
     EveryWrite,
 }
 
+/// How asynchronous copies differ from what a client expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CopyFault {
+    /// They are complete with the reply.
+    Synchronous,
+    /// Their ends are not reported.
+    Unreported,
+}
+
 /// How an endless directory continues after its last name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndlessListing {

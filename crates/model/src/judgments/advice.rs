@@ -90,6 +90,7 @@ impl CaveatCode {
             Self::Compressible => vec![with(Setting::Data, "--data random")],
             Self::BackendFallback => vec![hint("--backend posix")],
             Self::SlotsLimited => vec![with(Setting::Nconnect, "--nconnect 2")],
+            Self::PnfsFallback => vec![with(Setting::Pnfs, "--pnfs off")],
             Self::Retransmits => vec![with(Setting::Proto, "--proto tcp")],
             _ => Vec::new(),
         }

@@ -159,6 +159,9 @@ codes! {
     OptionNotEffective, "option-not-effective", Degraded,
         "A requested setting did not take effect.",
         "Request what the target supports, or change it.";
+    PnfsFallback, "pnfs-fallback", Degraded,
+        "Data went through the metadata server although pNFS was requested.",
+        "Check which layouts the server offers, and whether this host reaches all data servers.";
     SlotsLimited, "slots-limited", Degraded,
         "The server granted a session fewer slots than the queue depth, limiting concurrency.",
         "Use a lower --queue-depth or a higher --nconnect, or let the server grant more slots.";

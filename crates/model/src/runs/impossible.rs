@@ -10,7 +10,7 @@ use crate::runs::spec::RunSpec;
 use crate::runs::work::Fill;
 use crate::runs::workload::Workload;
 use crate::systems::lab::{DataPath, LabSpec, MountSec, ServerKind, TunnelForwards};
-use crate::targets::nfs::{NfsSettings, NfsTarget, NfsVersion, Proto, Sec, XprtSec};
+use crate::targets::nfs::{NfsSettings, NfsTarget, NfsVersion, Pnfs, Proto, Sec, XprtSec};
 use crate::targets::target::BackendKind;
 
 /// Maximum payload of one datagram, in bytes. The 64 KiB of an IPv4 packet must also hold the RPC
@@ -96,6 +96,8 @@ pub enum Impossible {
     ///
     /// **Source:** RFC 7862.
     DataOpsOfVersion(NfsVersion),
+    /// With pNFS a worker has one connection to each server.
+    PnfsOfManyConnections,
 }
 
 impl fmt::Display for Impossible {
@@ -150,6 +152,9 @@ impl fmt::Display for Impossible {
             Self::DataOpsOfVersion(version) => {
                 write!(f, "v{version} has no operations on ranges of files, such as COPY")
             }
+            Self::PnfsOfManyConnections => {
+                f.write_str("pnfs is for one client and one connection per worker")
+            }
         }
     }
 }
@@ -169,6 +174,9 @@ impl RunSpec {
             }
             if nfs.settings.xprtsec == XprtSec::Mtls {
                 return Some(Impossible::MtlsOfOwnClient);
+            }
+            if has_pnfs_of_many(self, &nfs.settings) {
+                return Some(Impossible::PnfsOfManyConnections);
             }
             if let Some(why) = of_users(nfs).or_else(|| of_addresses(nfs)) {
                 return Some(why);
@@ -219,6 +227,11 @@ fn of_work(run: &RunSpec) -> Option<Impossible> {
     } else {
         None
     }
+}
+
+fn has_pnfs_of_many(run: &RunSpec, nfs: &NfsSettings) -> bool {
+    let has_layouts = nfs.pnfs != Pnfs::Off && nfs.version >= NfsVersion::V4_1;
+    has_layouts && (nfs.nconnect > 1 || run.clients > run.all_workers() || nfs.client_uids > 1)
 }
 
 fn of_users(nfs: &NfsTarget) -> Option<Impossible> {
@@ -371,6 +384,7 @@ mod tests {
             Impossible::TrunkingOfVersion(NfsVersion::V3),
             Impossible::XattrsOfVersion(NfsVersion::V4_1),
             Impossible::DataOpsOfVersion(NfsVersion::V3),
+            Impossible::PnfsOfManyConnections,
         ];
         insta::assert_snapshot!(reasons.map(|reason| reason.to_string()).join("\n"), @"
         v4.0 runs over TCP only
@@ -404,6 +418,7 @@ mod tests {
         v3 has no sessions to connect to several addresses
         v4.1 has no extended attributes
         v3 has no operations on ranges of files, such as COPY
+        pnfs is for one client and one connection per worker
         ");
     }
 

@@ -45,6 +45,10 @@ pub(super) fn has_our_sessions(run: &RunSpec) -> bool {
     run.target.nfs().is_some() && matches!(run.nfs().version, NfsVersion::V4_1 | NfsVersion::V4_2)
 }
 
+pub(super) fn has_our_copies(run: &RunSpec) -> bool {
+    has_our_sessions(run) && run.nfs().version == NfsVersion::V4_2
+}
+
 /// A WRITE of v2 is always stable.
 pub(super) fn has_stable_writes(run: &RunSpec) -> bool {
     run.nfs().version != NfsVersion::V2

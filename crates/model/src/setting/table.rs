@@ -22,7 +22,7 @@ use crate::runs::workload::Workload as W;
 use crate::systems::lab::{
     DataPath, FileSystem, Fresh, Invalidation, MountSec, NfsdIo, Raid, ServerKind, TunnelForwards,
 };
-use crate::targets::nfs::{NfsVersion, Proto, Stable, UdpWindow, XprtSec};
+use crate::targets::nfs::{NfsVersion, Pnfs, Proto, Stable, UdpWindow, XprtSec};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -557,6 +557,16 @@ settings! {
     /// kernel's server grants any is `server_delegations`. Only for nfs with v4.1 and later.
     // RFC 8881, section 10.4.
     Delegations => flag("delegations", nfs!(delegations)).when(has_our_sessions);
+    /// Asynchronous copies: the server may answer COPY at once and report the end of the copy later,
+    /// which completes the op; otherwise each COPY copies before its reply. Only for nfs with v4.2
+    /// and data_ops.
+    // RFC 7862, section 4.
+    AsyncCopy => flag("async_copy", nfs!(async_copy)).only(&[W::DataOps]).when(has_our_copies);
+    /// pNFS: request a layout of each file and send its data to the data servers, in layouts of the
+    /// first type that the server offers (on), or only in the files layout or flexible files. What
+    /// goes through the metadata server all the same is counted. Only for nfs with v4.1 and later.
+    // RFC 8881, chapters 12 and 13; RFC 8435.
+    Pnfs => word("pnfs", nfs!(pnfs), Pnfs::NAMES).when(has_our_sessions);
     /// Delegations that the server grants (sysctl fs.leases-enable): with false, clients must ask
     /// it for each open, as without delegations. Applied to the whole host before mounting, so
     /// leases of its other programs are off, too. Only for knfsd with v4.0 and later.

@@ -142,7 +142,22 @@ words! {
     }
 }
 
+words! {
+    /// Which layouts our own client requests, so that data goes to data servers.
+    Pnfs {
+        /// None: all data goes through the metadata server.
+        Off = "off",
+        /// Those of the first type that the server offers.
+        On = "on",
+        /// The files layout.
+        Files = "files",
+        /// Flexible files.
+        FlexFiles = "flex_files",
+    }
+}
+
 /// NFS settings of a run. Every field may be a factor.
+#[expect(clippy::struct_excessive_bools, reason = "a switch each")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NfsSettings {
@@ -166,6 +181,10 @@ pub struct NfsSettings {
     pub udp_window: UdpWindow,
     /// Keep read delegations and open their files without a call; v4.1 and later.
     pub delegations: bool,
+    /// Let the server continue copies after its reply to COPY; v4.2.
+    pub async_copy: bool,
+    /// Layouts to request; v4.1 and later.
+    pub pnfs: Pnfs,
     /// Transfers that a sequential reader keeps in flight ahead of its ops.
     pub read_ahead: u32,
     /// Transfers that a sequential writer keeps in flight after their ops have completed.
@@ -195,6 +214,8 @@ impl Default for NfsSettings {
             retrans: 3,
             udp_window: UdpWindow::Adaptive,
             delegations: false,
+            async_copy: false,
+            pnfs: Pnfs::Off,
             read_ahead: 0,
             write_behind: 0,
             stable: Stable::Unstable,

@@ -22,10 +22,11 @@ use nfs_proto::nfs4::{
 use nfs_proto::{CallError, DecodeError, Status};
 
 use super::Control;
+use super::copies::{CopyUser, SharedCopies};
 use super::delegations::{DelegationCounters, DelegationUser, Delegations};
 use super::shared_session::{GrantedLimits, SessionSize, SessionUser, SharedSession};
 use crate::error::{CallFailure, Difference, NotTrunked};
-use crate::options::TRANSFER_BYTES_DEFAULT;
+use crate::options::{PnfsRole, TRANSFER_BYTES_DEFAULT};
 use crate::trunking::{ServerOwner, Trunking};
 
 /// The program number of our callbacks, from the range for private use.
@@ -49,6 +50,10 @@ pub(crate) struct Client4 {
     verifier: Verifier,
     size: SessionSize,
     delegations: Arc<Delegations>,
+    /// `None` if no copy may be asynchronous.
+    copies: Option<Arc<SharedCopies>>,
+    /// Whether the server may recall layouts.
+    holds_layouts: bool,
     record: Mutex<Record>,
 }
 
@@ -110,8 +115,12 @@ impl Client4 {
         } else {
             WantedDelegation::Nothing
         };
+        let wants_copies =
+            control.target().options.async_copies && control.version() == ProtocolVersion::V4_2;
         let client = Self {
+            copies: wants_copies.then(Arc::default),
             delegations: Arc::new(Delegations::new(wanted, counters)),
+            holds_layouts: control.target().options.pnfs == PnfsRole::MetadataClient,
             version: control.version(),
             name: format!("{machine_name}/{}/{random:016x}", std::process::id()),
             verifier: Verifier(random.to_be_bytes()),
@@ -249,6 +258,11 @@ impl Client4 {
             let user = DelegationUser::new(Arc::clone(&self.delegations), number);
             granted = self.join_session(control, record, binding)?;
             control.set_delegations(user);
+            let copies = self.copies.clone().and_then(|shared| CopyUser::new(shared, number));
+            control.set_copies(copies);
+            if self.holds_layouts {
+                control.session().hold_layouts();
+            }
         } else {
             control.session().bind(&binding);
         }
@@ -262,11 +276,17 @@ impl Client4 {
             match result {
                 // The server already knew the client, which then need not send it again.
                 Err(failure) if failure.status() == Some(Status::CompleteAlready) => {}
+                // A data server need not support it: RFC 8881 section 13.6.
+                Err(failure) if is_data_server(control) && failure.status().is_some() => {}
                 result => result?,
             }
             record.complete = true;
         }
-        record.lease = get_lease(control)?;
+        match get_lease(control) {
+            Ok(lease) => record.lease = lease,
+            Err(failure) if is_data_server(control) && failure.status().is_some() => {}
+            Err(failure) => return Err(failure),
+        }
         Ok(granted)
     }
 
@@ -310,11 +330,13 @@ impl Client4 {
     }
 
     /// Returns the directions in which calls may go over a connection; the server needs one to
-    /// recall delegations.
+    /// recall delegations and layouts, and to report the ends of copies.
     fn direction(&self) -> u32 {
         match self.delegations.wanted() {
-            WantedDelegation::Read => direction::FORE_OR_BOTH,
-            WantedDelegation::Nothing => direction::FORE,
+            WantedDelegation::Nothing if !self.holds_layouts && self.copies.is_none() => {
+                direction::FORE
+            }
+            _ => direction::FORE_OR_BOTH,
         }
     }
 
@@ -480,7 +502,11 @@ struct Exchanged {
 fn exchange_id(control: &mut Control, owner: ClientOwner<'_>) -> Result<Exchanged, CallFailure> {
     let op = Op::ExchangeId {
         owner,
-        flags: exchange::USE_NON_PNFS,
+        flags: match control.target().options.pnfs {
+            PnfsRole::None => exchange::USE_NON_PNFS,
+            PnfsRole::MetadataClient => exchange::USE_NON_PNFS | exchange::USE_PNFS_MDS,
+            PnfsRole::DataClient => exchange::USE_NON_PNFS | exchange::USE_PNFS_DS,
+        },
         protection: StateProtection::None,
         implementation: None,
     };
@@ -561,6 +587,11 @@ fn create_session(
     // grants more, we still keep no more calls in flight than planned.
     granted.requests_max = granted.requests_max.clamp(1, slots);
     Ok((session, granted))
+}
+
+/// Returns true if the server need only read and write data.
+fn is_data_server(control: &Control) -> bool {
+    control.target().options.pnfs == PnfsRole::DataClient
 }
 
 /// Queries how long the server keeps an idle client.

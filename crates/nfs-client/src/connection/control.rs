@@ -17,7 +17,7 @@ use nfs_proto::program::Call;
 use nfs_proto::{CallError, DecodeError};
 
 use super::shared_session::SessionUser;
-use super::{Connection, ConnectionOptions, DelegationUser, Target, target_of};
+use super::{Connection, ConnectionOptions, CopyUser, DelegationUser, Target, target_of};
 use crate::error::{CallFailure, ConnectionError, MissingAnswer, MountError};
 use crate::interrupt::POLL_INTERVAL;
 use crate::options::{MountOptions, TRANSFER_BYTES_DEFAULT};
@@ -77,6 +77,11 @@ impl Control {
     pub(super) fn set_delegations(&mut self, user: DelegationUser) {
         self.session().want_delegations(user.wanted());
         self.connection.delegations = Some(user);
+    }
+
+    /// Gives the connection its part in the asynchronous copies of its client.
+    pub(super) fn set_copies(&mut self, user: Option<CopyUser>) {
+        self.connection.copies = user;
     }
 
     /// Returns all delegations that the client of this connection holds.

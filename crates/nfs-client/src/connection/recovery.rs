@@ -11,8 +11,9 @@ use nfs_proto::Status;
 use nfs_proto::client::{Event, is_unbound};
 use nfs_proto::nfs4::Op;
 
+use super::copies::QUERY;
 use super::delegations::RETURN;
-use super::{Connection, ConnectionOptions, Control, DelegationUser};
+use super::{Connection, ConnectionOptions, Control, CopyUser, DelegationUser};
 use crate::error::{ConnectionError, MountError};
 use crate::link::SocketFailure;
 use crate::scratch::Scratch;
@@ -54,7 +55,21 @@ struct OwnEnds {
 impl OwnEnds {
     /// Handles the completion of one of our own calls, and returns whether it was one. An event of
     /// the caller's may bring a delegation.
-    fn take_own(&mut self, event: &Event<'_>, user: &mut Option<DelegationUser>) -> bool {
+    fn take_own(
+        &mut self,
+        event: &Event<'_>,
+        user: &mut Option<DelegationUser>,
+        copies: &mut Option<CopyUser>,
+    ) -> bool {
+        if let Some(copies) = copies
+            && copies.take_event(event)
+        {
+            self.count += 1;
+            // A query shows that the server has forgotten the session, as a renewal does.
+            let status = event.result.err().and_then(|error| error.status());
+            self.is_refused |= event.tag == QUERY && status.is_some_and(is_unbound);
+            return true;
+        }
         if let Some(user) = user {
             if event.tag == RETURN {
                 user.note_returned(event);
@@ -131,12 +146,14 @@ impl Connection {
     ) -> Result<usize, SocketFailure> {
         let mut own = OwnEnds::default();
         let user = &mut self.delegations;
+        let copies = &mut self.copies;
         let count = self.link.receive(scratch, clock, &mut |event| {
-            if !own.take_own(event, user) {
+            if !own.take_own(event, user, copies) {
                 events(event);
             }
         });
         self.take_recalls();
+        let ended = self.end_copies(clock, events);
         self.note_own(&own);
         // The session holds back operations that the server refused with BADSESSION or
         // STALE_CLIENTID: nothing more may be sent before there is another binding. The mount's own
@@ -148,21 +165,26 @@ impl Connection {
             let trouble = self.trouble.get_or_insert(Outage::new(now_ns));
             trouble.next_ns.get_or_insert(now_ns);
         }
-        Ok(count? - own.count)
+        Ok(count? - own.count + ended)
     }
 
     /// Passes on pending events without reading from the socket, and keeps those of our own calls:
     /// a renewal may also end because its connection is lost.
-    pub(super) fn take_events(&mut self, events: &mut dyn FnMut(&Event<'_>)) -> usize {
+    pub(super) fn take_events(
+        &mut self,
+        clock: &dyn Fn() -> u64,
+        events: &mut dyn FnMut(&Event<'_>),
+    ) -> usize {
         let mut own = OwnEnds::default();
         let user = &mut self.delegations;
+        let copies = &mut self.copies;
         let count = self.link.take_events(&mut |event| {
-            if !own.take_own(event, user) {
+            if !own.take_own(event, user, copies) {
                 events(event);
             }
         });
         self.note_own(&own);
-        count - own.count
+        count - own.count + self.end_copies(clock, events)
     }
 
     fn note_own(&mut self, own: &OwnEnds) {
@@ -205,6 +227,9 @@ impl Connection {
         self.link.session.resume(now_ns, &fresh.link.session);
         self.note_moved(&before);
         self.group = self.target.group;
+        if self.link.session.client() != former {
+            self.lose_copies(now_ns);
+        }
         self.forgotten = false;
         Ok(())
     }

@@ -1,15 +1,16 @@
 //! Answers callbacks that a v4.1 server sends on the connection of its client.
 //!
 //! [`Callbacks`] holds the answers until they are sent, bounded in bytes, and the recalls until the
-//! caller takes them in order to return the delegations, and reports of copies likewise. This
-//! client requests no layouts or notifications: it accepts the callbacks that a server may send to
-//! any client, and has no data of its own to report. **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
+//! caller takes them in order to return the delegations and layouts, and reports of copies
+//! likewise. Unless its caller holds layouts, this client has none to return. It requests no
+//! notifications: it accepts the callbacks that a server may send to any client, and has no data of
+//! its own to report. **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
 
 use super::types::{CopyReport, Recall};
 use crate::limits::{CALLBACK_ANSWERS_BYTES_MAX, COPY_REPORTS_MAX, RECALLS_MAX};
 use crate::nfs4::{
     CALLBACK_PROGRAM, CALLBACK_VERSION, CallbackCompound, CallbackOk, CallbackOp, CallbackResult,
-    SessionId, encode_callback_reply,
+    LayoutRecall, SessionId, encode_callback_reply,
 };
 use crate::record;
 use crate::rpc::{CallHeader, ReplyHeader, RpcError};
@@ -20,10 +21,18 @@ use crate::xdr::{Reader, Writer};
 #[derive(Debug, Default)]
 pub(super) struct Callbacks {
     answers: Vec<u8>,
+    received: Received,
+}
+
+/// What the caller has to act on.
+#[derive(Debug, Default)]
+struct Received {
     /// Delegations to return.
     recalls: Vec<Recall>,
     /// Ends of asynchronous copies.
     copies: Vec<CopyReport>,
+    /// Layouts to return; `None` if the caller holds no layouts.
+    layouts: Option<Vec<LayoutRecall>>,
 }
 
 impl Callbacks {
@@ -39,12 +48,22 @@ impl Callbacks {
 
     /// Returns the next recalled delegation.
     pub(super) fn take_recall(&mut self) -> Option<Recall> {
-        self.recalls.pop()
+        self.received.recalls.pop()
     }
 
     /// Returns the next report of a copy that has ended.
     pub(super) fn take_copy_report(&mut self) -> Option<CopyReport> {
-        self.copies.pop()
+        self.received.copies.pop()
+    }
+
+    /// Accepts recalls of layouts from now on.
+    pub(super) fn hold_layouts(&mut self) {
+        self.received.layouts.get_or_insert_with(|| Vec::with_capacity(RECALLS_MAX));
+    }
+
+    /// Returns the next recall of layouts.
+    pub(super) fn take_layout_recall(&mut self) -> Option<LayoutRecall> {
+        self.received.layouts.as_mut()?.pop()
     }
 
     /// Appends the answer to a call and returns true, unless it is not a call that can be answered,
@@ -63,7 +82,7 @@ impl Callbacks {
         let result = compound.map(drop);
         ReplyHeader { xid: header.xid, result }.encode(&mut writer);
         if let Ok(Some(compound)) = compound {
-            let results = carry_out_all(&compound, session, &mut self.recalls, &mut self.copies);
+            let results = carry_out_all(&compound, session, &mut self.received);
             encode_callback_reply(&mut writer, compound.tag, results);
         }
         record::end(&mut self.answers, mark, 0);
@@ -93,8 +112,7 @@ fn decode_call<'a>(
 fn carry_out_all<'a>(
     compound: &CallbackCompound<'a>,
     session: SessionId,
-    recalls: &mut Vec<Recall>,
-    copies: &mut Vec<CopyReport>,
+    received: &mut Received,
 ) -> impl Iterator<Item = CallbackResult<'a>> {
     let mut failed = false;
     compound.ops().map_while(move |op| {
@@ -102,7 +120,7 @@ fn carry_out_all<'a>(
             return None;
         }
         let result = match op {
-            Ok(op) => carry_out(&op, session, recalls, copies),
+            Ok(op) => carry_out(&op, session, received),
             Err((code, status)) => CallbackResult::Failed(code, status),
         };
         failed = result.status() != Status::Ok;
@@ -113,9 +131,9 @@ fn carry_out_all<'a>(
 fn carry_out<'a>(
     op: &CallbackOp<'a>,
     ours: SessionId,
-    recalls: &mut Vec<Recall>,
-    copies: &mut Vec<CopyReport>,
+    received: &mut Received,
 ) -> CallbackResult<'a> {
+    let Received { recalls, copies, layouts } = received;
     CallbackResult::Ok(match *op {
         CallbackOp::Sequence { session, sequence, slot, highest_slot, .. } => {
             // A connection belongs to one session here. A callback of another one gets BADSESSION,
@@ -145,9 +163,15 @@ fn carry_out<'a>(
         CallbackOp::RecallAny { .. } => CallbackOk::RecallAny,
         CallbackOp::RecallSlot { .. } => CallbackOk::RecallSlot,
         CallbackOp::NotifyLock { .. } => CallbackOk::NotifyLock,
-        // This client holds no layouts.
-        CallbackOp::LayoutRecall { .. } => {
-            return CallbackResult::Failed(op.code(), Status::NoMatchingLayout);
+        CallbackOp::LayoutRecall { recall, .. } => {
+            let Some(layouts) = layouts else {
+                return CallbackResult::Failed(op.code(), Status::NoMatchingLayout);
+            };
+            if layouts.len() >= RECALLS_MAX {
+                return CallbackResult::Failed(op.code(), Status::Jukebox);
+            }
+            layouts.push(recall);
+            CallbackOk::LayoutRecall
         }
         CallbackOp::Getattr { .. } | CallbackOp::NotifyDeviceid { .. } => {
             return CallbackResult::Failed(op.code(), Status::NotSupp);

@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 
 use super::event::{Event, Outcome};
 use super::operation::{Kind, OperationKind};
-use super::types::CopyReport;
+use super::resume::is_unbound;
+use super::types::{CopyReport, Pending};
 use crate::limits::{COPY_QUERY_NS, EARLY_COPY_REPORTS_MAX};
-use crate::nfs3::{StableHow, Verifier};
+use crate::nfs3::{FileHandle, StableHow, Verifier};
 use crate::nfs4::{CopiedData, OffloadResult, OpCode, OpOk, Stateid};
 use crate::status::{CallError, Status};
 use crate::version::ProtocolVersion;
@@ -64,6 +65,11 @@ impl CopyBoard {
         Some(self.awaited.swap_remove(index).1)
     }
 
+    /// Returns true if a connection waits for a report, or has not taken one.
+    pub fn is_awaited(&self) -> bool {
+        !self.awaited.is_empty() || !self.arrived.is_empty()
+    }
+
     /// Takes the report of a copy that was awaited.
     pub fn take_report(&mut self, stateid: Stateid) -> Option<TimedResult> {
         let index = self.arrived.iter().position(|(arrived, _)| *arrived == stateid)?;
@@ -90,10 +96,22 @@ pub struct CopyCounts {
     pub queries: u64,
 }
 
+impl CopyCounts {
+    /// Adds the counts of another connection.
+    pub const fn add(&mut self, other: &Self) {
+        self.synchronous += other.synchronous;
+        self.reported += other.reported;
+        self.queried += other.queried;
+        self.queries += other.queries;
+    }
+}
+
 /// A copy that the server has accepted and not completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RunningCopy {
     stateid: Stateid,
+    /// The file that is written.
+    file: FileHandle,
     verifier: Verifier,
     tag: u32,
     started_ns: u64,
@@ -103,6 +121,9 @@ struct RunningCopy {
     /// When it was started, or a query found more copied bytes than the one before.
     progress_ns: u64,
     copied_bytes: u64,
+    /// How it has ended according to a query, and when that was answered: the report may still be
+    /// on its way.
+    found: Option<(Result<Outcome, CallError>, u64)>,
 }
 
 /// A copy that has ended; becomes the event of its COPY.
@@ -154,18 +175,16 @@ impl Copies {
         }
     }
 
-    /// Takes the reply to a COPY, and returns the stateid if the server continues it: then the copy
-    /// completes with [`Copies::pop_ended`] rather than with this event.
-    pub fn note_reply(&mut self, event: &Event<'_>) -> Option<Stateid> {
-        if event.kind != Kind::File(OperationKind::Copy) {
-            return None;
-        }
+    /// Takes the reply to a COPY to `file`, and returns the stateid if the server continues it: then
+    /// the copy completes with [`Copies::pop_ended`] rather than with this event.
+    pub fn note_reply(&mut self, event: &Event<'_>, file: FileHandle) -> Option<Stateid> {
         let Ok(Outcome::Copying { stateid, verifier }) = event.result else {
             self.counts.synchronous += u64::from(event.result.is_ok());
             return None;
         };
         self.running.push(RunningCopy {
             stateid,
+            file,
             verifier,
             tag: event.tag,
             started_ns: event.started_ns,
@@ -173,6 +192,7 @@ impl Copies {
             query_ns: event.done_ns + COPY_QUERY_NS,
             progress_ns: event.done_ns,
             copied_bytes: 0,
+            found: None,
         });
         Some(stateid)
     }
@@ -190,18 +210,20 @@ impl Copies {
     }
 
     /// Takes the reply to a query, unless the copy has ended meanwhile. A copy that the server does
-    /// not know any more has failed. Returns the stateid if the copy ends with this reply.
-    pub fn note_status(&mut self, event: &Event<'_>) -> Option<Stateid> {
-        let stateid = self.queried.take()?;
-        let copy = self.running.iter_mut().find(|copy| copy.stateid == stateid)?;
+    /// not know any more has failed, unless its report follows.
+    pub fn note_status(&mut self, event: &Event<'_>) {
+        let Some(stateid) = self.queried.take() else { return };
+        let Some(copy) = self.running.iter_mut().find(|copy| copy.stateid == stateid) else {
+            return;
+        };
+        copy.query_ns = event.done_ns + COPY_QUERY_NS;
         let result = match event.result_of(OpCode::OffloadStatus) {
             Ok(OpOk::OffloadStatus { count, complete: None }) => {
                 if count > copy.copied_bytes {
                     copy.copied_bytes = count;
                     copy.progress_ns = event.done_ns;
                 }
-                copy.query_ns = event.done_ns + COPY_QUERY_NS;
-                return None;
+                return;
             }
             // The answer has no verifier. The server that knows the copy is the one that replied to
             // the COPY, so its verifier still applies; how durable the data is remains unknown.
@@ -211,19 +233,27 @@ impl Copies {
                 verifier: copy.verifier,
             }),
             Ok(OpOk::OffloadStatus { complete: Some(status), .. }) => Err(failed(status)),
-            // The query was lost with its connection, or is to be repeated: the copy goes on.
-            Err(CallError::Lost) => {
-                copy.query_ns = event.done_ns + COPY_QUERY_NS;
-                return None;
-            }
-            Err(CallError::Status(spoken)) if spoken.status == Status::Jukebox => {
-                copy.query_ns = event.done_ns + COPY_QUERY_NS;
-                return None;
+            // The query was put off, or lost with its connection or session: the copy goes on,
+            // unless the client turns out to be forgotten.
+            Err(CallError::Lost) => return,
+            Err(CallError::Status(spoken))
+                if spoken.status == Status::Jukebox || is_unbound(spoken.status) =>
+            {
+                return;
             }
             Err(error) => Err(error),
             Ok(_) => Err(crate::DecodeError::BadValue { what: "the result", value: 0 }.into()),
         };
-        self.end(stateid, result, event.done_ns);
+        copy.found = Some((result, event.done_ns));
+    }
+
+    /// Ends a copy that has ended according to a query, and whose report did not follow in time.
+    /// Returns its stateid.
+    pub fn end_found(&mut self, now_ns: u64) -> Option<Stateid> {
+        let is_over = |copy: &&RunningCopy| copy.found.is_some() && copy.query_ns <= now_ns;
+        let RunningCopy { stateid, found, .. } = *self.running.iter().find(is_over)?;
+        let (result, done_ns) = found?;
+        self.end(stateid, result, done_ns);
         self.counts.queried += 1;
         Some(stateid)
     }
@@ -252,9 +282,18 @@ impl Copies {
         self.ended.pop_front()
     }
 
-    /// Iterates over the copies in progress.
-    pub fn running(&self) -> impl Iterator<Item = Stateid> {
-        self.running.iter().map(|copy| copy.stateid)
+    /// Iterates over the copies in progress, with the files that are written.
+    pub fn running(&self) -> impl Iterator<Item = (Stateid, FileHandle)> {
+        self.running.iter().map(|copy| (copy.stateid, copy.file))
+    }
+
+    /// Iterates over the COPY calls in progress, for messages.
+    pub fn pending(&self) -> impl Iterator<Item = Pending> {
+        self.running.iter().map(|copy| Pending {
+            tag: copy.tag,
+            kind: Kind::File(OperationKind::Copy),
+            started_ns: copy.started_ns,
+        })
     }
 
     /// Returns true if a copy is in progress.
@@ -267,7 +306,7 @@ impl Copies {
         self.queried.is_some()
     }
 
-    /// Returns the earliest time of a query, while none is in flight.
+    /// Returns the earliest time of [`Copies::due_query`] or [`Copies::end_found`].
     pub fn next_query_ns(&self) -> Option<u64> {
         if self.is_querying() {
             return None;
@@ -275,10 +314,11 @@ impl Copies {
         self.running.iter().map(|copy| copy.query_ns).min()
     }
 
-    /// Returns the copy to query now, if there is one.
-    pub fn due_query(&self, now_ns: u64) -> Option<Stateid> {
-        let first = self.running.iter().min_by_key(|copy| copy.query_ns)?;
-        (!self.is_querying() && first.query_ns <= now_ns).then_some(first.stateid)
+    /// Returns the copy to query now and its file, if there is one.
+    pub fn due_query(&self, now_ns: u64) -> Option<(Stateid, FileHandle)> {
+        let unknown = self.running.iter().filter(|copy| copy.found.is_none());
+        let first = unknown.min_by_key(|copy| copy.query_ns)?;
+        (!self.is_querying() && first.query_ns <= now_ns).then_some((first.stateid, first.file))
     }
 
     /// Records that a query was started.

@@ -21,17 +21,18 @@ use super::types::{
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
 use crate::nfs3;
-use crate::nfs4::{self, ClientId, Op, SessionId};
+use crate::nfs4::{self, ClientId, LayoutRecall, Op, SessionId};
 use crate::program::Call;
 use crate::record;
 use crate::rpc::ProcedureId;
-use crate::rpc::{CallHeader, Credential, RPC_VERSION};
+use crate::rpc::{AuthSys, CallHeader, Credential, RPC_VERSION};
 use crate::version::ProtocolVersion;
-use crate::xdr::Writer;
+use crate::xdr::{Writer, opaque_bytes};
 
 // Offsets of the fields of a framed call that differ between calls.
 pub(super) const XID_AT: usize = 4;
 const PROGRAM_AT: usize = 16;
+const CREDENTIAL_AT: usize = PROGRAM_AT + 12;
 
 /// Represents the answers to callbacks in the queue.
 pub(super) const ANSWERS: u32 = u32::MAX;
@@ -39,6 +40,8 @@ pub(super) const ANSWERS: u32 = u32::MAX;
 /// One connection's client state machine.
 #[derive(Debug)]
 pub struct Session {
+    /// The offset of the user in each call, and the user itself, if the credential has one.
+    user: Option<(usize, (u32, u32))>,
     pub(super) dialect: Dialect,
     pub(super) framing: Framing,
     pub(super) retry: Retry,
@@ -66,7 +69,12 @@ impl Session {
     /// If the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
     pub fn new(config: &Config<'_>) -> Self {
         let template = &call_template(config.credential);
+        let user = match &config.credential {
+            Credential::Sys(sys) => Some((user_at(sys), (sys.uid, sys.gid))),
+            _ => None,
+        };
         Self {
+            user,
             dialect: Dialect::new(config.version, config.slots),
             framing: config.framing,
             retry: config.retry,
@@ -123,6 +131,34 @@ impl Session {
         self.expected_payload_bytes += u64::from(requested);
         self.enqueue_call(index);
         Ok(())
+    }
+
+    /// Starts an operation for another user than the session's own: uid and gid, `None` for its
+    /// own. All calls of such a session have to be started by this function.
+    ///
+    /// # Errors
+    /// As for [`Session::start`].
+    ///
+    /// # Panics
+    /// If the session's credential is not AUTH_SYS and there is a user.
+    pub fn start_as(
+        &mut self,
+        now_ns: u64,
+        tag: u32,
+        operation: &Operation<'_>,
+        user: Option<(u32, u32)>,
+    ) -> Result<(), StartError> {
+        let Some((at, own)) = self.user else {
+            assert!(user.is_none(), "only AUTH_SYS has users");
+            return self.start(now_ns, tag, operation);
+        };
+        let next = self.table.next_free().ok_or(StartError::Busy)?;
+        let (uid, gid) = user.unwrap_or(own);
+        // The slot keeps them, so each of its calls sets its own.
+        let header = &mut self.table.get_mut(next).header;
+        header[at..at + 4].copy_from_slice(&uid.to_be_bytes());
+        header[at + 4..at + 8].copy_from_slice(&gid.to_be_bytes());
+        self.start(now_ns, tag, operation)
     }
 
     /// Starts a raw call of any program; its results are in [`Event::body`].
@@ -195,6 +231,16 @@ impl Session {
     /// connection started, or whose reply has not arrived yet.
     pub fn take_copy_report(&mut self) -> Option<CopyReport> {
         self.callbacks.take_copy_report()
+    }
+
+    /// Accepts recalls of layouts from now on; without it, the server is told that there are none.
+    pub fn hold_layouts(&mut self) {
+        self.callbacks.hold_layouts();
+    }
+
+    /// Returns a recall of layouts, which the caller has to return to the server.
+    pub fn take_layout_recall(&mut self) -> Option<LayoutRecall> {
+        self.callbacks.take_layout_recall()
     }
 
     /// Returns the flags of the last successful SEQUENCE, see [`crate::nfs4::sequence_status`].
@@ -449,6 +495,12 @@ fn transfer_sizes(operation: &Operation<'_>) -> (u32, u32, PayloadRange) {
 
 fn check_size(bytes: u32, max: u32) -> Result<(), StartError> {
     if bytes > max { Err(StartError::TooLarge { bytes, max }) } else { Ok(()) }
+}
+
+/// Returns the offset of the uid in a call with this credential.
+const fn user_at(sys: &AuthSys<'_>) -> usize {
+    // Flavor and length, then the stamp and the machine's name, come first.
+    CREDENTIAL_AT + 8 + 4 + opaque_bytes(sys.machine_name.len())
 }
 
 /// Encodes the common start of all calls of a session: mark, RPC header, credential, verifier.

@@ -203,6 +203,11 @@ impl SlotTable {
         self.slots.iter().filter(|slot| slot.state != SlotState::Free)
     }
 
+    /// Returns the slot that is taken next.
+    pub(super) fn next_free(&self) -> Option<u32> {
+        self.free.last().copied()
+    }
+
     /// Takes a free slot and gives it a fresh xid.
     pub(super) fn take_free(&mut self) -> Option<u32> {
         let index = self.free.pop()?;

@@ -112,10 +112,10 @@ by_code! {
         },
         /// Announces that a lock may be free.
         NotifyLock { file: FileHandle, owner: StateOwner<'a> },
-        /// Reports changes of pNFS devices.
-        NotifyDeviceid { notices: List<'a, DeviceNotice<'a>> where len <= LAYOUT_REPORTS_MAX },
         /// Reports that a copy has ended, v4.2.
         Offload { file: FileHandle, stateid: Stateid, result: OffloadResult },
+        /// Reports changes of pNFS devices.
+        NotifyDeviceid { notices: List<'a, DeviceNotice<'a>> where len <= LAYOUT_REPORTS_MAX },
     }
 }
 
@@ -142,10 +142,10 @@ by_code! {
         },
         /// The result of NOTIFY_LOCK, which is empty.
         NotifyLock,
-        /// The result of NOTIFY_DEVICEID, which is empty.
-        NotifyDeviceid,
         /// The result of OFFLOAD, which is empty.
         Offload,
+        /// The result of NOTIFY_DEVICEID, which is empty.
+        NotifyDeviceid,
     }
 }
 

@@ -1,5 +1,8 @@
 //! Calls from the server on the connection of its client.
 
+use nfs_proto::limits;
+use nfs_proto::nfs4::{FileRecall, LayoutIoMode, LayoutRecall};
+
 use super::*;
 
 /// Frames a call from the server.
@@ -71,6 +74,59 @@ fn answers_calls_on_backchannel() {
         assert!(!session.wants_write() && !session.has_event());
         assert_eq!((session.counters().callbacks, session.counters().late_replies), (1, 0));
     }
+}
+
+/// A recall of a file's layout.
+fn layout_recall() -> LayoutRecall {
+    LayoutRecall::File(FileRecall {
+        file: handle(b"file"),
+        offset: 0,
+        length: u64::MAX,
+        stateid: OPENED,
+    })
+}
+
+fn recall_layout(session: SessionId) -> Vec<u8> {
+    let sequence = CallbackOp::Sequence {
+        session,
+        sequence: 1,
+        slot: 0,
+        highest_slot: 0,
+        cache_this: false,
+        referring: List::default(),
+    };
+    let recall = CallbackOp::LayoutRecall {
+        layout_type: nfs4::layout_type::FLEX_FILES,
+        iomode: LayoutIoMode::Any,
+        changed: false,
+        recall: layout_recall(),
+    };
+    let mut out = Vec::new();
+    encode_callback(&mut Writer::new(&mut out), 1, 0, &[sequence, recall]);
+    out
+}
+
+#[test]
+fn accepts_recalls_of_held_layouts() {
+    let call = callback(7, nfs4::CALLBACK_PROGRAM, 1, &recall_layout(SESSION));
+    // The status of the whole callback follows a mark and six words of the RPC header.
+    let status_of = |session: &mut Session| {
+        session.handle_input(2, &call).unwrap();
+        let answer = send(session);
+        u32::from_be_bytes(answer[28..32].try_into().unwrap())
+    };
+    let mut session = client(ProtocolVersion::V4_1, 4);
+    assert_eq!(status_of(&mut session), Status::NoMatchingLayout.number());
+    assert_eq!(session.take_layout_recall(), None);
+    session.hold_layouts();
+    assert_eq!(status_of(&mut session), 0);
+    assert_eq!(session.take_layout_recall(), Some(layout_recall()));
+    assert_eq!(session.take_layout_recall(), None);
+    // A caller that takes none is asked again later.
+    for _ in 0..limits::RECALLS_MAX {
+        assert_eq!(status_of(&mut session), 0);
+    }
+    assert_eq!(status_of(&mut session), Status::Jukebox.number());
 }
 
 #[test]

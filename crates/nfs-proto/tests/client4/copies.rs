@@ -77,7 +77,7 @@ impl World {
         let results = [PUTFH, OpResult::Ok(OpOk::Savefh), PUTFH, copied];
         answer(&mut self.connections[0], seen, &results);
         let event = self.connections[0].poll_event().unwrap();
-        if let Some(stateid) = self.copies.note_reply(&event)
+        if let Some(stateid) = self.copies.note_reply(&event, handle(b"file"))
             && let Some(early) = self.board.await_report(stateid, 0)
         {
             self.copies.end_reported(stateid, early);
@@ -99,9 +99,9 @@ impl World {
 
     /// Queries the copy that is due, and answers with what the server knows.
     fn query(&mut self, complete: impl Fn(Stateid) -> Result<Option<Status>, Status>) {
-        let Some(due) = self.copies.due_query(self.now_ns) else { return };
+        let Some((due, file)) = self.copies.due_query(self.now_ns) else { return };
         self.connections[0]
-            .start_ops(self.now_ns, 99, &[Op::OffloadStatus { stateid: due }])
+            .start_ops(self.now_ns, 99, &[Op::Putfh { file }, Op::OffloadStatus { stateid: due }])
             .unwrap();
         self.copies.note_query(due);
         let seen = ReceivedCall::from_bytes(&send(&mut self.connections[0]));
@@ -112,10 +112,14 @@ impl World {
             }
             Err(status) => OpResult::Failed(OpCode::OffloadStatus, status),
         };
-        let bytes = reply(seen.xid, &[sequence_ok(), answered]);
+        let bytes = reply(seen.xid, &[sequence_ok(), PUTFH, answered]);
         self.connections[0].handle_input(self.now_ns, &bytes).unwrap();
         let event = self.connections[0].poll_event().unwrap();
-        if let Some(stateid) = self.copies.note_status(&event) {
+        self.copies.note_status(&event);
+    }
+
+    fn end_found(&mut self) {
+        while let Some(stateid) = self.copies.end_found(self.now_ns) {
             self.board.forget_copy(stateid);
         }
     }
@@ -156,7 +160,7 @@ proptest! {
             ends_ns.push(world.now_ns + fate.takes_ns);
             world.answer_copy(&seen, Some(stateid(tag)));
         }
-        let last_ns = ends_ns.iter().max().unwrap() + 2 * COPY_QUERY_NS;
+        let last_ns = ends_ns.iter().max().unwrap() + 4 * COPY_QUERY_NS;
         while world.now_ns < last_ns {
             world.now_ns += COPY_QUERY_NS / 100;
             for (tag, fate) in (0_u32..).zip(&fates) {
@@ -166,6 +170,7 @@ proptest! {
                     world.deliver_report(tag, done(tag), fate.connection);
                 }
             }
+            world.end_found();
             let now_ns = world.now_ns;
             for _ in 0..fates.len() {
                 world.query(|due| {
@@ -207,6 +212,8 @@ fn reports_failed_and_unknown_copies() {
     world.now_ns += 2 * COPY_QUERY_NS;
     world.query(|_| Ok(Some(Status::Io)));
     world.query(|_| Err(Status::BadStateid));
+    world.now_ns += 2 * COPY_QUERY_NS;
+    world.end_found();
     assert_eq!(world.copies.lose_all(world.now_ns), 1);
     let mut failures = Vec::new();
     while let Some(ended) = world.copies.pop_ended() {

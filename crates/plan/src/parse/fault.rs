@@ -7,8 +7,8 @@ use model::units::{parse_size, parse_time_ns};
 use crate::parse::level::read_integer;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::fault::{
-    CALLS, Calls, CappedBytes, ChangingVerifier, ClaimedStability, ERRORS, EndlessListing, KINDS,
-    PartsPerMillion, PlannedFault, ServiceTime,
+    CALLS, Calls, CappedBytes, ChangingVerifier, ClaimedStability, CopyFault, ERRORS,
+    EndlessListing, KINDS, PartsPerMillion, PlannedFault, ServiceTime,
 };
 use crate::syntax::suggestion::{known_word, unknown_word};
 
@@ -137,6 +137,8 @@ fn read_hostile_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>
         ("changing_verifier", [call]) if call.eq_ignore_ascii_case("WRITE") => {
             F::ChangingVerifier(ChangingVerifier::EveryWrite)
         }
+        ("copies", ["synchronous"]) => F::Copies(CopyFault::Synchronous),
+        ("copies", ["unreported"]) => F::Copies(CopyFault::Unreported),
         ("session_slots", [number]) => F::SessionSlots(slots(number)?),
         ("wrong_xid", [rate]) => F::WrongXid(share(rate)?),
         ("cut_replies", [rate]) => F::CutReplies { share: share(rate)?, close: false },

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use crate::syntax::fault::{
-    Calls, CappedBytes, ChangingVerifier, ClaimedStability, EndlessListing, PartsPerMillion,
-    PlannedFault, ServiceTime,
+    Calls, CappedBytes, ChangingVerifier, ClaimedStability, CopyFault, EndlessListing,
+    PartsPerMillion, PlannedFault, ServiceTime,
 };
 use crate::syntax::text::{size, time_ns};
 
@@ -57,6 +57,8 @@ impl PlannedFault {
             Self::EndlessReaddir(EndlessListing::RepeatedCookies) => "cookies".to_owned(),
             Self::EndlessReaddir(EndlessListing::InventedNames) => "names".to_owned(),
             Self::Trickle(bytes_per_s) => format!("{}/s", size(bytes_per_s)),
+            Self::Copies(CopyFault::Synchronous) => "synchronous".to_owned(),
+            Self::Copies(CopyFault::Unreported) => "unreported".to_owned(),
             Self::ChangingVerifier(ChangingVerifier::EveryCommit) => "COMMIT".to_owned(),
             Self::ChangingVerifier(ChangingVerifier::EveryWrite) => "WRITE".to_owned(),
             Self::SessionSlots(slots) => slots.to_string(),
@@ -111,7 +113,7 @@ mod tests {
     use crate::parse::fault::{check_faults, parse_fault};
     use crate::syntax::fault::KINDS;
 
-    const EXAMPLES: [&str; 48] = [
+    const EXAMPLES: [&str; 50] = [
         "slow-file 3 5ms",
         "service-time 200us",
         "service-time uniform 100us 1ms",
@@ -152,6 +154,8 @@ mod tests {
         "trickle 1B/s",
         "changing-verifier COMMIT",
         "changing-verifier WRITE",
+        "copies synchronous",
+        "copies unreported",
         "session-slots 1",
         "wrong-xid 100%",
         "cut-replies 10%",

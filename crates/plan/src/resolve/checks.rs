@@ -128,6 +128,10 @@ pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Opt
         Impossible::ProgramOnManyHosts => {
             (&[Setting::ClientHosts], "client_hosts 1 uses the first host")
         }
+        Impossible::PnfsOfManyConnections => (
+            &[Setting::Pnfs, Setting::Nconnect, Setting::Clients],
+            "pnfs off; or nconnect 1, client_uids 1 and as many clients as workers",
+        ),
         Impossible::FewerClientsThanWorkers => (
             &[Setting::Clients, Setting::Workers],
             "each worker needs its own clients: at least as many as workers",

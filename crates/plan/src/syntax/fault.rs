@@ -8,7 +8,7 @@
 mod words;
 
 pub use model::server_fault::{
-    CappedBytes, ChangingVerifier, EndlessListing, PartsPerMillion, ServiceTime,
+    CappedBytes, ChangingVerifier, CopyFault, EndlessListing, PartsPerMillion, ServiceTime,
 };
 pub use words::{CALLS, ERRORS};
 
@@ -116,6 +116,8 @@ pub enum PlannedFault {
     Trickle(u64),
     /// The write verifier changes after some calls.
     ChangingVerifier(ChangingVerifier),
+    /// Asynchronous copies are made at once, or their ends are not reported.
+    Copies(CopyFault),
     /// Maximum number of slots in a session of v4.1 and later.
     SessionSlots(u32),
     /// A reply has an xid that belongs to no call.
@@ -152,7 +154,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are listed for people.
-pub const KINDS: [FaultKind; 35] = [
+pub const KINDS: [FaultKind; 36] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -211,6 +213,11 @@ pub const KINDS: [FaultKind; 35] = [
         "COMMIT | WRITE",
         "The write verifier changes with every COMMIT, or also with every WRITE.",
     ),
+    kind(
+        "copies",
+        "synchronous | unreported",
+        "Asynchronous copies of v4.2 are complete with the reply, or their ends are not reported.",
+    ),
     kind("session_slots", "N", "Maximum number of slots granted to a v4.1 session."),
     kind("wrong_xid", "SHARE", "Replies have an xid that matches no call."),
     kind(
@@ -256,6 +263,7 @@ impl PlannedFault {
             Self::EndlessReaddir(_) => "endless_readdir",
             Self::Trickle(_) => "trickle",
             Self::ChangingVerifier(_) => "changing_verifier",
+            Self::Copies(_) => "copies",
             Self::SessionSlots(_) => "session_slots",
             Self::WrongXid(_) => "wrong_xid",
             Self::CutReplies { .. } => "cut_replies",

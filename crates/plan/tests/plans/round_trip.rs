@@ -251,8 +251,9 @@ fn over_nfs() -> impl Strategy<Value = String> {
         levels("stable", &["\"unstable\"", "\"file_sync\""]),
         levels("read_ahead", &["0", "5"]),
         levels("nconnect", &["1"]),
+        levels("pnfs", &["\"off\"", "\"flex_files\""]),
     )
-        .prop_map(|(a, b, c, d, e, f, g, h)| [a, b, c, d, e, f, g, h].concat())
+        .prop_map(|(a, b, c, d, e, f, g, h, i)| [a, b, c, d, e, f, g, h, i].concat())
 }
 
 /// The text of a plan that can be resolved.

@@ -91,6 +91,9 @@ impl Many {
         };
         for number in 0..count {
             many.register_events(number)?;
+            if let Some(wakeup) = many.entries[number].connection.wakeup() {
+                many.sockets.watch_wakeup(wakeup, number as u32)?;
+            }
         }
         Ok(many)
     }
@@ -259,6 +262,7 @@ impl Backend for Many {
         let until_ns = clock.now_ns().saturating_add(RETURN_WITHIN_NS);
         for entry in entries {
             entry.connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
+            entry.connection.finish_copies(scratch, &|| clock.now_ns(), until_ns);
         }
     }
 

@@ -31,6 +31,7 @@ pub(crate) enum PlusListing {
 }
 
 /// The objects that the backend works on.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct NfsFiles {
     /// Protocol version.
     pub version: ProtocolVersion,
@@ -80,6 +81,8 @@ pub struct NfsFiles {
     pub verify: bool,
     /// Maximum number of ops in flight.
     pub queue_depth: usize,
+    /// Whether the server may continue copies after its reply.
+    pub async_copy: bool,
     /// A call without a reply for this long has failed.
     pub timeout_ns: u64,
     /// Number of different user IDs of the clients that work on the files.

@@ -27,7 +27,9 @@ use workload::Name;
 use super::set::{NfsFiles, WorkerState};
 use super::uncommitted::Piece;
 use crate::limits::{COMMITS_MAX, REOPENS_MAX};
-use judge::{CallResult, is_delegation_lost, is_state_lost, judge, opened_file};
+pub(super) use calls::payload_of;
+pub(super) use judge::{CallResult, judge, note_error};
+use judge::{is_delegation_lost, is_state_lost, opened_file};
 use listing::Listing;
 pub(super) use steps::Stage;
 
@@ -45,7 +47,7 @@ pub(super) enum Opens {
 
 /// Why a call was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NotStarted {
+pub(super) enum NotStarted {
     /// All slots are taken for now: by a lease renewal, or because the server granted fewer.
     NoSlot,
     /// It can never succeed, because an earlier answer of the server doesn't fit the protocol
@@ -137,6 +139,17 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
+    /// Returns a call of an op that transfers a piece of data.
+    pub(super) const fn of_piece(
+        op: u32,
+        kind: OpKind,
+        stage: Stage,
+        piece: (u32, u64, u32),
+    ) -> Self {
+        let (file, offset, len) = piece;
+        Self { op: Some(op), kind, stage, file, offset, len, reopens: 0 }
+    }
+
     /// Returns true if it rewrites data that the server may have lost.
     pub(super) const fn writes_again(&self) -> bool {
         self.op.is_none()

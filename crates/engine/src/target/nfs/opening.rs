@@ -28,10 +28,11 @@ use super::super::{
     sparse_layout,
 };
 use super::filling::make_file;
+use super::layouts::{self, WorkerLayouts};
 use super::{NfsAccess, SharedFiles, mount_error};
 use crate::backend::Backend;
 use crate::backend::find::{FIND_AGE_MAX_S, FindRule};
-use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, PlusListing, depth_on};
+use crate::backend::nfs::{Grid, Many, Nfs, NfsFiles, PlusListing, Pnfs, depth_on};
 use crate::clients::ClientRecords;
 use crate::clock::Clock;
 use crate::limits::{LISTING_REPLY_BYTES, UNCOMMITTED_BITS_MAX};
@@ -61,6 +62,15 @@ impl NfsAccess {
             keep_payload: if keeps { Some(set.rsize) } else { None },
             ..ConnectionOptions::default()
         };
+        let mut caveats = Vec::new();
+        if layouts::wants_layouts(mount.options()) && layouts::moves_data(pass) {
+            let files = &set.files;
+            let of = (spec, pass);
+            match self.pnfs.open(&mut mount, files, of, &options, config, &self.shown)? {
+                Err(why) => caveats.push(layouts::no_layouts(&why)),
+                Ok(found) => return self.open_pnfs(found, set, &options, &mount, config, pass),
+            }
+        }
         let mut connections = self.open_connections(&mount, &options, spec, &clients, config)?;
         if config.pattern.is_copied() || pass == Pass::CharWrite {
             // Data that has to be assembled is copied into its call.
@@ -89,10 +99,39 @@ impl NfsAccess {
         let queue_depth: usize =
             connections.iter().map(|connection| depth_on(connection, per_connection)).sum();
         let backend = make_backend(connections, per_connection, set, &config.clock)?;
-        let mut caveats = Vec::new();
         caveats.extend(replaced);
         caveats.extend(limited);
         Ok(OpenedBackend { backend, caveats, kernel_counts: false, queue_depth })
+    }
+
+    /// Creates the backend of a worker whose files have layouts.
+    fn open_pnfs(
+        &self,
+        mut found: WorkerLayouts,
+        mut set: NfsFiles,
+        options: &ConnectionOptions,
+        mount: &Mount,
+        config: &TargetConfig,
+        pass: Pass,
+    ) -> Result<OpenedBackend, TargetError> {
+        let mut metadata =
+            Connection::open(mount, options).map_err(|error| mount_error(&self.shown, &error))?;
+        if config.pattern.is_copied() || pass == Pass::CharWrite {
+            found.reserve_copies(set.wsize);
+            metadata.reserve_copies(set.wsize);
+        }
+        set.closable = true;
+        let queue_depth = set.queue_depth;
+        let limited = slots_limited(std::slice::from_ref(&metadata), queue_depth, mount.version());
+        let parts = self.pnfs.parts(metadata, found);
+        let pnfs = Pnfs::new(parts, set, Arc::clone(&config.clock))
+            .map_err(|error| TargetError::Nfs(format!("epoll: {error}")))?;
+        Ok(OpenedBackend {
+            backend: Box::new(pnfs),
+            caveats: limited.into_iter().collect(),
+            kernel_counts: false,
+            queue_depth,
+        })
     }
 
     /// Creates the set of files for a worker's pass. Which connections it uses is decided later.
@@ -150,6 +189,7 @@ impl NfsAccess {
             pattern: config.pattern.in_pass(spec, pass),
             verify: spec.verify,
             queue_depth: 0,
+            async_copy: spec.nfs().async_copy,
             timeout_ns: self.timeout.as_nanos() as u64,
             client_uids: spec.nfs().client_uids,
             own: 0,

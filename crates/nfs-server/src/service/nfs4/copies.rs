@@ -15,6 +15,7 @@ use super::sparse::CopyEnd;
 use super::state::{BackgroundCopy, CopyRange, CopyStart, READ, WRITE};
 use super::{Outcome, Run};
 use crate::clock::monotonic_ns;
+use crate::fault::{CopyFault, FaultKind};
 use crate::fs::Context;
 use crate::limits::{NFS4_COPY_BYTES_MAX, NFS4_COPY_STEP_BYTES};
 use crate::service::{Service, Shared};
@@ -44,8 +45,12 @@ impl Service {
         // Read before the data is copied, as for a write.
         let verifier = self.shared.verifier();
         let committed = self.claimed_stability(StableHow::FileSync);
-        let begun =
-            if synchronous || range.count == 0 { None } else { self.begin_copy(&range, run) };
+        let is_planned = !synchronous && self.shared.faults.copies == Some(CopyFault::Synchronous);
+        if is_planned {
+            self.counters.fault(FaultKind::CopyReport);
+        }
+        let is_whole = synchronous || is_planned || range.count == 0;
+        let begun = if is_whole { None } else { self.begin_copy(&range, run) };
         let callback_id = begun.as_ref().map(|copy| copy.stateid());
         let count = match begun {
             Some(copy) => {
@@ -72,6 +77,9 @@ impl Service {
         let copy = self.find_copy(stateid, run)?;
         // In this order: a copy that has ended copies no more.
         let complete = copy.status();
+        if complete.is_some() {
+            self.tables().check_report(&copy);
+        }
         run.succeed(&OpOk::OffloadStatus { count: copy.copied_bytes(), complete })
     }
 
@@ -146,7 +154,14 @@ impl Service {
             Err(_) if done > 0 => Status::Ok,
             Err(status) => status,
         };
-        self.shared.nfs4.end_copy(&copy, status);
+        let Shared { nfs4, faults, .. } = &*self.shared;
+        if nfs4.end_copy(&copy, status) {
+            if faults.copies == Some(CopyFault::Unreported) {
+                self.counters.fault(FaultKind::CopyReport);
+            } else {
+                nfs4.report_copy(&copy);
+            }
+        }
     }
 
     /// Copies a range; returns the number of bytes, which is only smaller at the end of the source

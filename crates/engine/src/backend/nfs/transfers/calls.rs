@@ -182,7 +182,7 @@ impl Transfers {
 const NO_HANDLE: NotStarted = NotStarted::Failed(OpError(Status::BadHandle.number()));
 
 /// Returns the payload of a WRITE: part of the pool, unless it has to be assembled.
-fn payload_of<'a>(
+pub(in super::super) fn payload_of<'a>(
     common: &WorkerState,
     scratch: &'a mut [u8],
     kind: OpKind,

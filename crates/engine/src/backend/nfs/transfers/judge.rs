@@ -18,7 +18,7 @@ use crate::backend::posix::get_each;
 
 /// The result of a call that didn't fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallResult {
+pub(in super::super) enum CallResult {
     /// It transferred this many bytes.
     Moved(u32),
     /// It created a file, whose handle the server may or may not have returned.
@@ -28,7 +28,7 @@ pub(super) enum CallResult {
 }
 
 /// Interprets the completion of a call.
-pub(super) fn judge(
+pub(in super::super) fn judge(
     event: &Event<'_>,
     transfer: &Transfer,
     common: &mut WorkerState,
@@ -176,7 +176,11 @@ pub(super) fn is_delegation_lost(event: &Event<'_>) -> bool {
 
 /// Returns the op's error. Also keeps the first reply whose reason doesn't fit into an error code.
 #[cold]
-pub(super) fn note_error(event: &Event<'_>, error: CallError, common: &mut WorkerState) -> OpError {
+pub(in super::super) fn note_error(
+    event: &Event<'_>,
+    error: CallError,
+    common: &mut WorkerState,
+) -> OpError {
     if matches!(error, CallError::Rpc(_) | CallError::Malformed(_)) {
         common.bad_reply.get_or_insert(BadReply { call: event.kind, error });
     }

@@ -2,7 +2,7 @@
 //!
 //! | op | call |
 //! |---|---|
-//! | Copy | COPY, synchronous; as many as the server needs |
+//! | Copy | COPY, as many as the server needs; each completes when its data is copied |
 //! | Clone | CLONE |
 //! | Allocate, Punch | ALLOCATE, DEALLOCATE |
 //! | Seek | SEEK |
@@ -40,7 +40,7 @@ impl Transfers {
                 to,
                 to_offset: offset,
                 len: left.into(),
-                synchronous: true,
+                synchronous: !common.set.async_copy,
             },
             OpKind::Clone => {
                 Operation::Clone { from: file, from_offset: offset, to, to_offset: offset, len }

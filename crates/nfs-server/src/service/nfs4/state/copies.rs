@@ -202,16 +202,18 @@ impl Tables {
         found.filter(|copy| copy.is_live()).ok_or(Status::BadStateid)
     }
 
-    /// Records that a copy has ended with this status, and reports it.
-    pub(crate) fn end_copy(&self, copy: &Arc<BackgroundCopy>, status: Status) {
-        let sessions = {
-            let mut holdings = copy.client.lock();
-            if holdings.dead || !copy.is_live() || !copy.end(status) {
-                return;
-            }
-            holdings.running_copies -= 1;
-            holdings.sessions.clone()
-        };
+    /// Records that a copy has ended with this status; returns false if it was over before.
+    #[expect(clippy::unused_self, reason = "it changes the tables' client")]
+    pub(crate) fn end_copy(&self, copy: &BackgroundCopy, status: Status) -> bool {
+        let mut holdings = copy.client.lock();
+        let is_ended = !holdings.dead && copy.is_live() && copy.end(status);
+        holdings.running_copies -= usize::from(is_ended);
+        is_ended
+    }
+
+    /// Reports the end of a copy.
+    pub(crate) fn report_copy(&self, copy: &Arc<BackgroundCopy>) {
+        let sessions = copy.client.lock().sessions.clone();
         if let Some(session) = self.sessions.get(copy.session)
             && session.backchannel.report(copy)
         {
@@ -224,6 +226,13 @@ impl Tables {
         }
         // The first session reports it once the client has bound a connection again.
         copy.client.raise_flags(CB_PATH_DOWN | CB_PATH_DOWN_SESSION);
+    }
+
+    /// Reports the end of a copy again if the connection of the report is lost.
+    pub(crate) fn check_report(&self, copy: &BackgroundCopy) {
+        if let Some(session) = self.sessions.get(copy.session) {
+            session.backchannel.check_in_flight();
+        }
     }
 
     /// Forgets a copy that was cancelled, or whose end the client has confirmed.
