@@ -25,7 +25,7 @@ use crate::controls::Controls;
 use crate::counters::{ServerCounters, ThreadCounters};
 use crate::error::ServerError;
 use crate::event_loop::{EventLoop, Listener, Sockets};
-use crate::fault::Pipe;
+use crate::fault::{LayoutEvent, Pipe};
 use crate::fs::{Context, FileSystem};
 use crate::limits::{
     DATA_MEMORY_SHARES, DATA_SERVERS_MAX, DESCRIPTORS_RESERVED, MIRRORS_MAX, STRIPE_UNIT_MULTIPLE,
@@ -232,6 +232,16 @@ impl Server {
         self.controls.restart();
     }
 
+    /// Recalls, revokes or fences all layouts, as [`crate::ServerEvent::Layouts`] does.
+    pub fn take_back_layouts_now(&self, event: LayoutEvent) {
+        self.controls.take_back_layouts(event);
+    }
+
+    /// Closes all connections and ports, as [`crate::ServerEvent::Die`] does.
+    pub fn die_now(&self) {
+        self.controls.die();
+    }
+
     /// Stalls for a while as described in [`crate::ServerEvent::Stall`]; returns at once.
     pub fn stall_now(&self, duration: Duration) {
         self.controls.stall(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
@@ -364,8 +374,9 @@ fn start_data_servers(config: &ServerConfig) -> Result<Vec<Server>, ServerError>
     }
     let memory_limit_bytes =
         config.memory_limit_bytes / DATA_MEMORY_SHARES * (DATA_MEMORY_SHARES - 1) / count as u64;
-    let start = |_| {
+    let start = |index| {
         Server::start(ServerConfig {
+            faults: config.faults.for_data_server(index),
             listen: config.listen,
             allowed: allowed.clone(),
             udp: false,

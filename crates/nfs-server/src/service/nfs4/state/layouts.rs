@@ -210,6 +210,24 @@ impl Tables {
         }
     }
 
+    /// Recalls all layouts.
+    pub(crate) fn recall_all_layouts(&self, now_ns: u64) {
+        // It fails while one of them is still held.
+        let _ = self.recall_all(&self.files.all_layouts(), now_ns);
+    }
+
+    /// Ends all layouts without a recall.
+    pub(crate) fn revoke_all_layouts(&self) {
+        for state in self.files.all_layouts() {
+            self.revoke_layouts(&state);
+        }
+    }
+
+    /// The files that clients have layouts of.
+    pub(crate) fn files_with_layouts(&self) -> Vec<InodeId> {
+        self.files.all_layouts().iter().map(|state| state.file).collect()
+    }
+
     /// Makes clients other than `client` return their layouts of a file.
     ///
     /// # Errors
