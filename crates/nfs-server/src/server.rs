@@ -175,7 +175,20 @@ impl Server {
 
     /// Bytes that were read from data servers, and written to them, for clients without a layout.
     pub fn proxied_bytes(&self) -> (u64, u64) {
-        self.shared.pnfs.as_ref().map_or((0, 0), |pnfs| pnfs.proxied_bytes())
+        let each = self.shared.pnfs.iter().flat_map(|pnfs| pnfs.proxied());
+        each.fold((0, 0), |sum, one| (sum.0 + one.read_bytes, sum.1 + one.written_bytes))
+    }
+
+    /// Like [`Server::counters`], with what clients read and wrote on the data servers in this
+    /// process: READ, WRITE and COMMIT calls and their bytes. Calls of this server to its data
+    /// servers don't count.
+    pub fn cluster_counters(&self) -> ServerCounters {
+        let mut sum = self.counters();
+        let proxied = self.shared.pnfs.iter().flat_map(|pnfs| pnfs.proxied());
+        for (server, proxied) in self.data_servers.iter().zip(proxied) {
+            sum.add_data_server(&server.counters(), &proxied);
+        }
+        sum
     }
 
     /// Kernel ids of the threads, to find their CPU time in `/proc`.

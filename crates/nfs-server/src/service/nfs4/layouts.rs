@@ -128,9 +128,16 @@ impl Service {
             self.tables().may_reclaim(&session.client, run.now_ns)?;
         } else {
             let stateid = run.resolve_stateid(stateid)?;
-            let state = self.tables().find_layouts(&stateid, &session.client, file, run.now_ns)?;
-            if !Tables::is_writable(&state) {
-                return Err(Status::BadLayout.into());
+            let client = &session.client;
+            match self.tables().find_layouts(&stateid, client, file, run.now_ns) {
+                Ok(state) if Tables::is_writable(&state) => {}
+                Ok(_) => return Err(Status::BadLayout.into()),
+                Err(Status::BadStateid) if Tables::is_of_client(&stateid, client) => {
+                    // It was revoked, perhaps after our look at the size of the data files.
+                    self.tables().note_lost_layout(self.shared.fs.pin(file)?, false);
+                    return Err(Status::BadLayout.into());
+                }
+                Err(status) => return Err(status.into()),
             }
         }
         let before = self.shared.fs.attributes(file)?.size;

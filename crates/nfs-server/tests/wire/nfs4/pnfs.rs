@@ -165,6 +165,11 @@ fn data_goes_to_data_servers() {
     let counters = server.counters();
     assert_eq!((counters.layouts_granted, counters.layouts_returned), (1, 1));
     assert_eq!(calls(&server, Procedure::Write), [4, 4]);
+    let cluster = server.cluster_counters();
+    let bytes = data.len() as u64;
+    assert_eq!((cluster.payload_written_bytes, cluster.payload_read_bytes), (bytes, bytes - 3));
+    let called = [Procedure::Write, Procedure::Read].map(|call| cluster.calls_of(call));
+    assert_eq!(called, [8, 1], "four writes were refused, and one read was passed on");
     assert_eq!(calls(&server, Procedure::Read).iter().sum::<u64>(), 4);
 }
 
@@ -250,8 +255,13 @@ fn layout_stateids_follow_their_rules() {
         let OpOk::Layoutreturn { stateid } = reply.ok() else { panic!("{:?}", reply.results()) };
         assert_eq!(stateid.is_some(), is_left);
     }
-    for op in [layoutreturn(second), layoutcommit(second, 0)] {
-        assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), Status::BadStateid);
+    let gone = [
+        (layoutreturn(second), Status::BadStateid),
+        (layoutcommit(second, 0), Status::BadLayout),
+        (layoutcommit(Stateid { seqid: 1, other: [9; 12] }, 0), Status::BadStateid),
+    ];
+    for (op, expected) in gone {
+        assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), expected);
     }
     let none = List::default();
     let error = Op::Layouterror { offset: 0, length: 1, stateid: second, errors: none };
@@ -356,7 +366,7 @@ fn revoked_layouts_are_fenced() {
     server.take_back_layouts_now(LayoutEvent::Revoke);
     until(&server, |_| client.write(stripe.file, 4096, b"lost") == Err(Status::Access));
     let reply = peer.call(&[Op::Putfh { file }, layoutcommit(placed.stateid, 9)]);
-    assert_eq!(reply.status(), Status::BadStateid);
+    assert_eq!(reply.status(), Status::BadLayout);
     // What was written without LAYOUTCOMMIT counts.
     until(&server, |server| server.file_size("/export/f") == Some(4100));
     let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);

@@ -18,7 +18,7 @@ use nfs_proto::nfs4::{FileHandle, LayoutIoMode, Stateid};
 use super::Tables;
 use super::client::{Client, Requester};
 use super::files::FileEntry;
-use super::held_state::{READ, State, WRITE};
+use super::held_state::{READ, State, WRITE, client_and_key};
 use super::opens::live_state;
 use super::recall::Recall;
 use crate::fs::{InodeId, Pin};
@@ -284,9 +284,19 @@ impl Tables {
         if let Some(file) = state.end_keeping_file()
             && (is_writable || is_fenced)
         {
-            sync::lock(&self.lost_layouts.queue).push(LostLayout { file, is_fenced });
-            self.lost_layouts.count.fetch_add(1, Ordering::Release);
+            self.note_lost_layout(file, is_fenced);
         }
+    }
+
+    /// Makes someone look after a file that may have been written without LAYOUTCOMMIT.
+    pub(crate) fn note_lost_layout(&self, file: Pin, is_fenced: bool) {
+        sync::lock(&self.lost_layouts.queue).push(LostLayout { file, is_fenced });
+        self.lost_layouts.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether a stateid was made for this client, even if its state is gone.
+    pub(crate) fn is_of_client(stateid: &Stateid, client: &Client) -> bool {
+        !stateid.is_special() && client_and_key(stateid).0 == client.number()
     }
 
     /// Whether there are lost layouts to look after; usually there are none.
