@@ -15,7 +15,7 @@ use super::fixtures::{CHANNEL, Peer, compound, exchange_id, lookup, mode, open_o
 use crate::client::{Client, USER, start};
 
 /// A client that the server can call back over its only connection.
-fn callee(server: &Server, owner: &[u8]) -> Peer {
+pub fn callee(server: &Server, owner: &[u8]) -> Peer {
     let mut client = Client::connect(server);
     let (id, sequence) = exchange_id(&mut client, owner, 1);
     let mut scratch = Vec::new();
@@ -56,8 +56,11 @@ fn open_to_read(peer: &mut Peer, want: u32, claim: Claim<'_>) -> Result<Stateid,
     }
 }
 
-/// Receives a recall, confirms it, and returns the stateid and the file in it.
-fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
+/// Receives a callback, and answers it as `answer` says, which also returns what the test needs.
+pub fn answer_callback<T>(
+    peer: &mut Peer,
+    answer: impl FnOnce(CallbackOp<'_>) -> (T, CallbackResult<'static>),
+) -> T {
     let call = peer.client.receive_record().unwrap();
     let mut reader = Reader::new(&call);
     let header = CallHeader::decode(&mut reader).unwrap();
@@ -67,18 +70,15 @@ fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
     let compound = CallbackCompound::decode(reader).unwrap();
     assert_eq!(compound.minor, 1);
     let ops: Vec<_> = compound.ops().map(Result::unwrap).collect();
-    let [
-        CallbackOp::Sequence { session, sequence, slot, highest_slot, .. },
-        CallbackOp::Recall { stateid, truncate: false, file },
-    ] = ops[..]
-    else {
+    let [CallbackOp::Sequence { session, sequence, slot, highest_slot, .. }, op] = ops[..] else {
         panic!("{ops:?}")
     };
     assert_eq!((session, slot), (peer.session, 0));
     let target_highest_slot = highest_slot;
     let sequenced =
         CallbackOk::Sequence { session, sequence, slot, highest_slot, target_highest_slot };
-    let results = [sequenced, CallbackOk::Recall].map(CallbackResult::Ok);
+    let (taken, result) = answer(op);
+    let results = [CallbackResult::Ok(sequenced), result];
     let mut reply = Vec::new();
     let mark = record::begin(&mut reply);
     let mut writer = Writer::new(&mut reply);
@@ -86,7 +86,15 @@ fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
     encode_callback_reply(&mut writer, compound.tag, results.into_iter());
     record::end(&mut reply, mark, 0);
     peer.client.send(&reply);
-    (stateid, file)
+    taken
+}
+
+/// Receives a recall, confirms it, and returns the stateid and the file in it.
+fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
+    answer_callback(peer, |op| {
+        let CallbackOp::Recall { stateid, truncate: false, file } = op else { panic!("{op:?}") };
+        ((stateid, file), CallbackResult::Ok(CallbackOk::Recall))
+    })
 }
 
 /// Creates `/export/f` and the client to which it will be delegated.
