@@ -158,6 +158,8 @@ pub struct PnfsCounts {
     pub data_bytes: u64,
     /// Bytes read and written through the metadata server.
     pub metadata_bytes: u64,
+    /// Bytes written to mirrors other than the first.
+    pub mirrored_bytes: u64,
     /// Files that the pass works on.
     pub files: u64,
     /// Files without a layout from the start.
@@ -175,6 +177,7 @@ impl PnfsCounts {
     pub const fn add(&mut self, other: &Self) {
         self.data_bytes += other.data_bytes;
         self.metadata_bytes += other.metadata_bytes;
+        self.mirrored_bytes += other.mirrored_bytes;
         self.files += other.files;
         self.without_layout += other.without_layout;
         self.recalled += other.recalled;

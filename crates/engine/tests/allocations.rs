@@ -16,9 +16,9 @@ use engine::{OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsVersion, Op, OpKind,
-    OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Training, Workload,
+    OpMix, Pass, Pnfs, Proto, RunSpec, Share, Target, TcpTarget, Training, Workload,
 };
-use nfs_server::{Server, ServerConfig};
+use nfs_server::{DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
 use workload::{OpStream, listed_directories, pass_size};
 
 struct CountingAllocator;
@@ -372,5 +372,20 @@ fn allocates_nothing_for_many_clients() {
                 assert_eq!(allocations_of(&spec), 0, "{what}: {}", workload.name());
             }
         }
+    }
+}
+
+#[test]
+fn allocates_nothing_with_pnfs() {
+    for layout in [LayoutKind::FlexFiles, LayoutKind::Files] {
+        let servers = DataServers::Own(3);
+        let pnfs = PnfsConfig { servers, layout, stripe_unit: 64 << 10, mirrors: 1 };
+        let config = ServerConfig { pnfs: Some(pnfs), ..ServerConfig::default() };
+        let server = Server::start(config).unwrap();
+        let settings =
+            NfsSettings { version: NfsVersion::V4_1, pnfs: Pnfs::On, ..NfsSettings::default() };
+        let target = Target::Nfs(nfs_target(server.address().port(), settings));
+        assert_eq!(allocations_of(&spec(target, BackendKind::Nfs, Workload::Stream)), 0);
+        assert_eq!(server.counters().payload_read_bytes, 0);
     }
 }

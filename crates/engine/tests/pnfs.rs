@@ -2,21 +2,24 @@
 
 use std::sync::Arc;
 
-use engine::backend::PnfsCounts;
+use engine::backend::{Backend, NO_LIMIT, PnfsCounts};
+use engine::target::mount_options;
 use engine::worker::Ending;
 use engine::{MeasuredPass, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, CaveatCode, Durability, Fact, NfsSettings, NfsVersion, Pass, Pnfs, RunSpec, Share,
-    Target, Workload,
+    BackendKind, CaveatCode, Durability, Fact, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass,
+    Pnfs, RunSpec, Share, Target, Workload,
 };
-use nfs_server::{DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
+use nfs_client::Mount;
+use nfs_server::{DataServerAddress, DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
 use workload::Pattern;
 
 const FILE_BYTES: u64 = 3 << 20;
 const FILES: u64 = 2;
 const ALL: u64 = FILES * FILE_BYTES;
 const WORKERS: u32 = 2;
+const IO: u32 = 192 << 10;
 
 /// A target on a metadata server of ours.
 struct Rig {
@@ -30,7 +33,14 @@ impl Rig {
         (layout, stripe_unit, mirrors): (LayoutKind, u32, usize),
         (version, pnfs): (NfsVersion, Pnfs),
     ) -> Self {
-        let servers = DataServers::Own(3);
+        Self::with(DataServers::Own(3), (layout, stripe_unit, mirrors), (version, pnfs))
+    }
+
+    fn with(
+        servers: DataServers,
+        (layout, stripe_unit, mirrors): (LayoutKind, u32, usize),
+        (version, pnfs): (NfsVersion, Pnfs),
+    ) -> Self {
         let config = PnfsConfig { servers, layout, stripe_unit, mirrors };
         let config = ServerConfig { pnfs: Some(config), ..ServerConfig::default() };
         let server = Server::start(config).unwrap();
@@ -42,10 +52,11 @@ impl Rig {
             .file_size_bytes(FILE_BYTES)
             .files(FILES as u32)
             .workers(WORKERS)
-            .io_size_bytes(192 << 10)
+            .io_size_bytes(IO)
             .queue_depth(4)
             .durability(Durability::Sync)
             .verify(true)
+            .timeout_ms(1_000)
             .build();
         let config = TargetConfig {
             seed: 1,
@@ -92,6 +103,21 @@ impl Rig {
         });
         moved.collect()
     }
+}
+
+/// Executes ops one after the other; returns how many failed.
+fn execute(backend: &mut dyn Backend, kind: OpKind, offsets: impl Iterator<Item = u64>) -> usize {
+    let mut ended = Vec::with_capacity(1);
+    let mut failed = 0;
+    for offset_bytes in offsets {
+        let op = Op { scheduled_ns: 0, offset_bytes, len_bytes: IO, file: 0, kind };
+        assert_eq!(backend.submit(&[op]), 1);
+        while ended.is_empty() {
+            backend.reap(1, NO_LIMIT, &mut ended).unwrap();
+        }
+        failed += usize::from(matches!(ended.remove(0).outcome, Outcome::Failed(_)));
+    }
+    failed
 }
 
 fn value<'a>(facts: &'a [Fact], name: &str) -> Option<&'a str> {
@@ -157,4 +183,76 @@ fn names_layouts_of_other_type() {
     let evidence = &fallback.expect("pnfs-fallback").evidence;
     assert!(evidence.ends_with("the server offers only flexible files"), "{evidence}");
     assert_eq!(rig.metadata_bytes(), (ALL, 0));
+}
+
+#[test]
+fn returns_recalled_layout() {
+    let rig = Rig::new((LayoutKind::FlexFiles, 64 << 10, 1), (NfsVersion::V4_1, Pnfs::On));
+    rig.target.prepare(&rig.spec, Pass::Write).unwrap();
+    let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+    let backend = opened.backend.as_mut();
+    let offset = |index: u64| index * u64::from(IO);
+    assert_eq!(execute(backend, OpKind::Write, (0..4).map(offset)), 0);
+    // Another client changes the size, for which the server recalls the layout first.
+    let plain = NfsSettings { version: NfsVersion::V3, ..NfsSettings::default() };
+    let other = nfs_target(rig.server.address().port(), plain);
+    let changed = std::thread::spawn(move || {
+        let mut mount = Mount::connect(&mount_options(&other)).unwrap();
+        let root = mount.root();
+        let work = mount.lookup(root, ".dfsbench-pnfs").unwrap();
+        let listed = mount.readdir(work).unwrap();
+        let is_file = |name: &str| name.starts_with('f');
+        let mut names = listed.iter().map(|entry| String::from_utf8_lossy(&entry.name));
+        let name = names.find(|name| is_file(name)).expect("the file of the worker").into_owned();
+        let file = mount.lookup(work, &name).unwrap();
+        while mount.set_size(file, 4 * u64::from(IO)).is_err() {}
+    });
+    let mut done = 4;
+    while !changed.is_finished() {
+        assert_eq!(execute(backend, OpKind::Write, std::iter::once(offset(done % 16))), 0);
+        done += 1;
+    }
+    changed.join().unwrap();
+    assert_eq!(execute(backend, OpKind::Write, (0..16).map(offset)), 0);
+    assert_eq!(execute(backend, OpKind::Read, (0..16).map(offset)), 0, "verified");
+    let pnfs = backend.tally().pnfs.unwrap();
+    assert_eq!(pnfs.recalled, 1);
+    assert_eq!(pnfs.data_bytes + pnfs.metadata_bytes, (done + 32) * u64::from(IO));
+    let (written, read) = rig.metadata_bytes();
+    assert_eq!(written + read, pnfs.metadata_bytes);
+    assert!(written >= 16 * u64::from(IO));
+    assert_eq!(rig.server.counters().layouts_recalled, 1);
+}
+
+#[test]
+fn reads_other_mirror_if_server_dies() {
+    let start = || Server::start(ServerConfig::default()).unwrap();
+    let (first, second) = (start(), start());
+    let at =
+        |server: &Server| DataServerAddress { address: server.address(), export: "/export".into() };
+    let servers = DataServers::At(vec![at(&first), at(&second)]);
+    let rig = Rig::with(servers, (LayoutKind::FlexFiles, 0, 2), (NfsVersion::V4_1, Pnfs::On));
+    rig.run(Pass::Write);
+    rig.target.prepare(&rig.spec, Pass::Read).unwrap();
+    let mut opened = rig.target.open(&rig.spec, Pass::Read, 0).unwrap();
+    let backend = opened.backend.as_mut();
+    let offsets = || (0..16_u64).map(|index| index * u64::from(IO));
+    assert_eq!(execute(backend, OpKind::Read, offsets()), 0);
+    let is_first = first.counters().payload_read_bytes > 0;
+    let (dying, left) = if is_first { (first, second) } else { (second, first) };
+    assert_eq!(
+        (dying.counters().payload_read_bytes, left.counters().payload_read_bytes),
+        (FILE_BYTES, 0)
+    );
+    dying.shutdown();
+    assert_eq!(execute(backend, OpKind::Read, offsets()), 0);
+    assert_eq!(left.counters().payload_read_bytes, FILE_BYTES);
+    let expected = PnfsCounts {
+        data_bytes: 2 * FILE_BYTES,
+        files: 1,
+        lost_servers: 1,
+        ..PnfsCounts::default()
+    };
+    assert_eq!(backend.tally().pnfs, Some(expected));
+    assert_eq!(rig.metadata_bytes(), (0, 0));
 }

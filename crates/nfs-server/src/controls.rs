@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use crate::clock::monotonic_ns;
+use crate::fault::{FaultKind, LayoutEvent};
 use crate::mailbox::{LoopOrder, Mailbox};
 use crate::service::Shared;
 use crate::sync;
@@ -30,6 +31,21 @@ impl Controls {
         let until_ns = monotonic_ns().saturating_add(duration_ns);
         for mailbox in &self.mailboxes {
             mailbox.send(LoopOrder::StallUntil(until_ns));
+        }
+    }
+
+    /// Makes all loops close their connections and ports; returns at once.
+    pub(crate) fn die(&self) {
+        for mailbox in &self.mailboxes {
+            mailbox.send(LoopOrder::Die);
+        }
+    }
+
+    /// Recalls, revokes or fences all layouts.
+    pub(crate) fn take_back_layouts(&self, event: LayoutEvent) {
+        self.shared.take_back_layouts(event);
+        if let Some(mailbox) = self.mailboxes.first() {
+            mailbox.send(LoopOrder::CountFault(FaultKind::Layouts));
         }
     }
 

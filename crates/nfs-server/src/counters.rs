@@ -15,6 +15,7 @@ use nfs_proto::nfs3::Procedure;
 use nfs_proto::nfs4::OpCode;
 
 use crate::fault::FaultKind;
+use crate::pnfs::ProxiedCounts;
 
 const PROCEDURES: usize = Procedure::ALL.len();
 const FAULT_KINDS: usize = FaultKind::ALL.len();
@@ -264,6 +265,28 @@ impl ServerCounters {
         let accepted = thread.connections_accepted.get();
         self.connections_open += accepted.saturating_sub(thread.connections_closed.get());
         self.merge_plain(thread);
+    }
+
+    /// Adds what clients read and wrote on a data server, without what their metadata server did
+    /// there for them.
+    pub(crate) fn add_data_server(&mut self, server: &Self, proxied: &ProxiedCounts) {
+        for procedure in [Procedure::Read, Procedure::Write, Procedure::Commit] {
+            let index = procedure.number() as usize;
+            let own = match procedure {
+                Procedure::Read => proxied.read_calls,
+                Procedure::Write => proxied.write_calls,
+                _ => 0,
+            };
+            // The counts of a running server are from slightly different instants.
+            self.calls[index] += server.calls[index].saturating_sub(own);
+        }
+        for code in [OpCode::Read, OpCode::Write, OpCode::Commit] {
+            let index = code.number() as usize;
+            self.nfs4_operations[index] += server.nfs4_operations[index];
+        }
+        let less = |bytes: u64, own: u64| bytes.saturating_sub(own);
+        self.payload_read_bytes += less(server.payload_read_bytes, proxied.read_bytes);
+        self.payload_written_bytes += less(server.payload_written_bytes, proxied.written_bytes);
     }
 
     /// Calls of one procedure of NFS v2.

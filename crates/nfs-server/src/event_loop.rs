@@ -225,7 +225,8 @@ impl EventLoop {
 
     /// Runs `act` on a datagram socket, then updates its interest.
     fn run_datagrams(&mut self, token: u64, act: impl FnOnce(&mut Datagrams, &mut Resources)) {
-        let datagrams = &mut self.datagrams[(token - TOKEN_DATAGRAMS) as usize];
+        let index = (token - TOKEN_DATAGRAMS) as usize;
+        let Some(datagrams) = self.datagrams.get_mut(index) else { return };
         act(datagrams, &mut self.resources);
         let wanted = datagrams.wanted_events();
         let data = EventData::new_u64(token);
@@ -296,7 +297,7 @@ impl EventLoop {
         let which = (token - TOKEN_LISTENER) as usize;
         // Accept everything that is waiting; the backlog bounds how many.
         loop {
-            let Listener { socket, offered } = &self.listeners[which];
+            let Some(Listener { socket, offered }) = self.listeners.get(which) else { return };
             match socket.accept() {
                 Ok((stream, peer)) => {
                     let offered = *offered;
@@ -358,6 +359,14 @@ impl EventLoop {
                     self.stalled_until_ns = Some(until_ns);
                     self.count_event(FaultKind::Stall);
                 }
+                LoopOrder::Die => {
+                    // Closing the sockets removes them from the epoll set.
+                    self.close_all();
+                    self.listeners.clear();
+                    self.datagrams.clear();
+                    self.count_event(FaultKind::Die);
+                }
+                LoopOrder::CountFault(kind) => self.count_event(kind),
                 LoopOrder::Restart(closed, released) => {
                     self.close_all();
                     self.count_event(FaultKind::Restart);

@@ -13,7 +13,8 @@ mod state;
 
 use nfs_proto::Status;
 use nfs_proto::mount3::MountStatus;
-use nfs_proto::nfs3::StableHow;
+use nfs_proto::nfs3::{Procedure, StableHow};
+use nfs_proto::nfs4::OpCode;
 
 use crate::fs::Quirks;
 
@@ -94,6 +95,42 @@ pub enum ServerEvent {
     /// [`FaultPlan::lose_unstable`], [`FaultPlan::lose_committed`] and
     /// [`FaultPlan::lose_last_writes`] say.
     Restart,
+    /// All connections and ports are closed, as if the process had ended.
+    Die,
+    /// Something happens to all layouts.
+    Layouts(LayoutEvent),
+}
+
+/// What happens to the layouts of all clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutEvent {
+    /// They are recalled.
+    Recall,
+    /// They end without a recall, and their clients lose access to the data files.
+    Revoke,
+    /// Their clients lose access to the data files, and are not told.
+    Fence,
+}
+
+/// What happens to a data server in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataServerEvent {
+    /// READ, WRITE and COMMIT take longer.
+    Slow {
+        /// The extra time in nanoseconds.
+        time_ns: u64,
+    },
+    /// An event at some time after the start.
+    Scheduled(ScheduledEvent),
+}
+
+/// A fault of a data server in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataServerFault {
+    /// Index of the data server.
+    pub server: usize,
+    /// What happens to it.
+    pub event: DataServerEvent,
 }
 
 /// An event and its time.
@@ -177,6 +214,8 @@ pub struct FaultPlan {
     pub session_slots_max: Option<u32>,
     /// Faults in the file system.
     pub quirks: Quirks,
+    /// Faults of data servers in this process.
+    pub data_servers: Vec<DataServerFault>,
 }
 
 macro_rules! fault_kinds {
@@ -232,6 +271,10 @@ fault_kinds! {
     Stall => "stall",
     /// The server restarted.
     Restart => "restart",
+    /// The server died.
+    Die => "death",
+    /// All layouts were recalled, revoked or fenced.
+    Layouts => "layouts taken back",
     /// A reply was trickled out.
     Trickle => "trickled reply",
     /// A reply had an xid that belongs to no call.
@@ -254,6 +297,26 @@ impl FaultKind {
 }
 
 impl FaultPlan {
+    /// The plan of one of the data servers in this process.
+    pub(crate) fn for_data_server(&self, server: usize) -> Self {
+        let mut plan = Self { seed: self.seed.wrapping_add(server as u64 + 1), ..Self::default() };
+        for fault in self.data_servers.iter().filter(|fault| fault.server == server) {
+            match fault.event {
+                DataServerEvent::Scheduled(event) => plan.schedule.push(event),
+                DataServerEvent::Slow { time_ns } => {
+                    let time = ServiceTime::Fixed { time_ns };
+                    let v3 = [Procedure::Read, Procedure::Write, Procedure::Commit];
+                    let v4 = [OpCode::Read, OpCode::Write, OpCode::Commit];
+                    let v3 = v3.map(|call| FaultedCalls::V3(call.number()));
+                    let v4 = v4.map(|call| FaultedCalls::V4(call.number()));
+                    let all = v3.into_iter().chain(v4);
+                    plan.service_times.extend(all.map(|calls| CallServiceTime { calls, time }));
+                }
+            }
+        }
+        plan
+    }
+
     /// Whether the plan has faults that are drawn for each call.
     fn touches_calls(&self) -> bool {
         self.service_time.is_some()

@@ -60,9 +60,9 @@ pub use crate::config::{
 pub use crate::counters::ServerCounters;
 pub use crate::error::ServerError;
 pub use crate::fault::{
-    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, CopyFault, Damage, DelayFault,
-    EndlessListing, ErrorFault, FaultKind, FaultPlan, FaultedCalls, PartsPerMillion,
-    ScheduledEvent, ServerEvent, ServiceTime,
+    BandwidthCap, CallServiceTime, CappedBytes, ChangingVerifier, CopyFault, Damage,
+    DataServerEvent, DataServerFault, DelayFault, EndlessListing, ErrorFault, FaultKind, FaultPlan,
+    FaultedCalls, LayoutEvent, PartsPerMillion, ScheduledEvent, ServerEvent, ServiceTime,
 };
 pub use crate::fs::{Permissions, Quirks, SlowFile, StoreMode};
 pub use crate::server::Server;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use nfs_proto::program::OfferedPrograms;
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::fault::FaultKind;
 use crate::sync;
 
 /// A connection on its way to its loop.
@@ -35,6 +36,10 @@ pub(crate) enum LoopOrder {
     CallBack(u64, Vec<u8>),
     /// Do nothing until this time on the monotonic clock.
     StallUntil(u64),
+    /// Close all connections and ports, for good.
+    Die,
+    /// Count a planned fault.
+    CountFault(FaultKind),
     /// Close all connections, drop the sender, then wait until the other half of the receiver is
     /// dropped, too.
     Restart(Sender<()>, Receiver<()>),

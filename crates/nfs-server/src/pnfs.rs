@@ -18,6 +18,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use self::control::ProxiedCounts;
 pub(crate) use self::jobs::DataRange;
 
 use nfs_proto::nfs4::{List, decode_body, layout_type};
@@ -165,10 +166,9 @@ impl Pnfs {
         self.servers.0.iter().map(|line| line.config.address)
     }
 
-    /// Bytes that were read from data servers, and written to them, for clients without a layout.
-    pub(crate) fn proxied_bytes(&self) -> (u64, u64) {
-        let each = self.servers.0.iter().map(ControlLine::proxied_bytes);
-        each.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1))
+    /// What was read and written for clients without a layout, by data server.
+    pub(crate) fn proxied(&self) -> Vec<ProxiedCounts> {
+        self.servers.0.iter().map(ControlLine::proxied).collect()
     }
 
     /// The unit in which clients should write, in bytes.

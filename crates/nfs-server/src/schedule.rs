@@ -45,6 +45,8 @@ impl Schedule {
                 match event {
                     ServerEvent::Stall { duration_ns } => controls.stall(duration_ns),
                     ServerEvent::Restart => controls.restart(),
+                    ServerEvent::Die => controls.die(),
+                    ServerEvent::Layouts(event) => controls.take_back_layouts(event),
                 }
             }
         };

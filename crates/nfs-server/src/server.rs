@@ -25,7 +25,7 @@ use crate::controls::Controls;
 use crate::counters::{ServerCounters, ThreadCounters};
 use crate::error::ServerError;
 use crate::event_loop::{EventLoop, Listener, Sockets};
-use crate::fault::Pipe;
+use crate::fault::{LayoutEvent, Pipe};
 use crate::fs::{Context, FileSystem};
 use crate::limits::{
     DATA_MEMORY_SHARES, DATA_SERVERS_MAX, DESCRIPTORS_RESERVED, MIRRORS_MAX, STRIPE_UNIT_MULTIPLE,
@@ -175,7 +175,20 @@ impl Server {
 
     /// Bytes that were read from data servers, and written to them, for clients without a layout.
     pub fn proxied_bytes(&self) -> (u64, u64) {
-        self.shared.pnfs.as_ref().map_or((0, 0), |pnfs| pnfs.proxied_bytes())
+        let each = self.shared.pnfs.iter().flat_map(|pnfs| pnfs.proxied());
+        each.fold((0, 0), |sum, one| (sum.0 + one.read_bytes, sum.1 + one.written_bytes))
+    }
+
+    /// Like [`Server::counters`], with what clients read and wrote on the data servers in this
+    /// process: READ, WRITE and COMMIT calls and their bytes. Calls of this server to its data
+    /// servers don't count.
+    pub fn cluster_counters(&self) -> ServerCounters {
+        let mut sum = self.counters();
+        let proxied = self.shared.pnfs.iter().flat_map(|pnfs| pnfs.proxied());
+        for (server, proxied) in self.data_servers.iter().zip(proxied) {
+            sum.add_data_server(&server.counters(), &proxied);
+        }
+        sum
     }
 
     /// Kernel ids of the threads, to find their CPU time in `/proc`.
@@ -230,6 +243,16 @@ impl Server {
     /// Restarts as described in [`crate::ServerEvent::Restart`]; returns when it is done.
     pub fn restart_now(&self) {
         self.controls.restart();
+    }
+
+    /// Recalls, revokes or fences all layouts, as [`crate::ServerEvent::Layouts`] does.
+    pub fn take_back_layouts_now(&self, event: LayoutEvent) {
+        self.controls.take_back_layouts(event);
+    }
+
+    /// Closes all connections and ports, as [`crate::ServerEvent::Die`] does.
+    pub fn die_now(&self) {
+        self.controls.die();
     }
 
     /// Stalls for a while as described in [`crate::ServerEvent::Stall`]; returns at once.
@@ -364,8 +387,9 @@ fn start_data_servers(config: &ServerConfig) -> Result<Vec<Server>, ServerError>
     }
     let memory_limit_bytes =
         config.memory_limit_bytes / DATA_MEMORY_SHARES * (DATA_MEMORY_SHARES - 1) / count as u64;
-    let start = |_| {
+    let start = |index| {
         Server::start(ServerConfig {
+            faults: config.faults.for_data_server(index),
             listen: config.listen,
             allowed: allowed.clone(),
             udp: false,

@@ -244,7 +244,7 @@ impl Service {
             Transport::Udp => self.shared.granted.in_datagrams(),
             Transport::Tcp | Transport::Tls => self.shared.granted,
         };
-        self.tend_lost_layouts();
+        self.shared.tend_lost_layouts(self.now);
         self.repeatable = repeats::key_of(&self.shared.replies, request, call, origin);
         match self.repeatable {
             Some(key) => self.carry_out_once(key, call, caller, origin, xid, out),

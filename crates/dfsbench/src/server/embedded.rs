@@ -140,7 +140,10 @@ impl Embedded {
             servers.push(Arc::clone(&faultless.server));
         }
         let mut thread_ids = Vec::new();
-        for server in &servers {
+        for server in servers
+            .iter()
+            .flat_map(|server| std::iter::once(&**server).chain(server.data_servers()))
+        {
             for id in server.thread_ids() {
                 thread_ids.push(id.unsigned_abs());
             }
@@ -191,7 +194,7 @@ fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
     let mut copied_bytes = 0;
     let mut counters: Vec<ServerCounters> = Vec::with_capacity(servers.len());
     for server in servers {
-        let counted = server.counters();
+        let counted = server.cluster_counters();
         read_bytes += counted.payload_read_bytes;
         write_bytes += counted.payload_written_bytes;
         copied_bytes += counted.copied_bytes;

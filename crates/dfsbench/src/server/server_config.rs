@@ -11,11 +11,12 @@ use nfs_server::proto::nfs3::StableHow;
 use nfs_server::proto::nfs4::OpCode;
 use nfs_server::proto::{ProtocolVersion, Status, nfs2, nfs3};
 use nfs_server::{
-    BandwidthCap, CallServiceTime, DataServerAddress, DataServers, DelayFault, Delegations,
-    ErrorFault, FaultPlan, FaultedCalls, LayoutKind, Permissions, PnfsConfig, ScheduledEvent,
-    ServerConfig, ServerEvent, SlowFile, StoreMode, Versions,
+    BandwidthCap, CallServiceTime, DataServerAddress, DataServerEvent, DataServerFault,
+    DataServers, DelayFault, Delegations, ErrorFault, FaultPlan, FaultedCalls, LayoutEvent,
+    LayoutKind, Permissions, PnfsConfig, ScheduledEvent, ServerConfig, ServerEvent, SlowFile,
+    StoreMode, Versions,
 };
-use plan::fault::{Calls, ClaimedStability, PlannedFault};
+use plan::fault::{Calls, ClaimedStability, DataServerFate, LayoutFate, PlannedFault};
 use plan::{ClusterPlan, DataServerPlan, DataServersPlan, LayoutsPlan, ServerPlan};
 
 use crate::exit::Failure;
@@ -82,6 +83,7 @@ fn server_versions(offered: &[NfsVersion]) -> Versions {
 }
 
 fn fault_plan(server: &ServerPlan) -> Result<FaultPlan, Failure> {
+    check_cluster_faults(server)?;
     // Faults have a separate seed, so that they don't depend on the clients' work.
     let mut plan = FaultPlan { seed: server.fault_seed, ..FaultPlan::default() };
     for fault in &server.faults {
@@ -134,6 +136,17 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::Restart { at_ns } => {
             plan.schedule.push(ScheduledEvent { after_ns: at_ns, event: ServerEvent::Restart });
         }
+        PlannedFault::DataServer { number, fate } => {
+            plan.data_servers.push(data_server_fault(number, fate));
+        }
+        PlannedFault::Layouts { fate, at_ns } => {
+            let event = ServerEvent::Layouts(match fate {
+                LayoutFate::Recall => LayoutEvent::Recall,
+                LayoutFate::Revoke => LayoutEvent::Revoke,
+                LayoutFate::Fence => LayoutEvent::Fence,
+            });
+            plan.schedule.push(ScheduledEvent { after_ns: at_ns, event });
+        }
         PlannedFault::LoseUnstable => plan.lose_unstable = true,
         PlannedFault::LoseCommitted => plan.lose_committed = true,
         PlannedFault::LoseLast(writes) => plan.lose_last_writes = writes,
@@ -165,6 +178,41 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::ChangingHandles(calls) => plan.quirks.handle_calls = Some(calls),
     }
     Some(())
+}
+
+/// Converts a fault of a data server, which has a number from 1 on.
+fn data_server_fault(number: u32, fate: DataServerFate) -> DataServerFault {
+    let at = |after_ns, event| DataServerEvent::Scheduled(ScheduledEvent { after_ns, event });
+    let event = match fate {
+        DataServerFate::Slow { time_ns } => DataServerEvent::Slow { time_ns },
+        DataServerFate::Hang { at_ns } => at(at_ns, ServerEvent::Stall { duration_ns: u64::MAX }),
+        DataServerFate::Die { at_ns } => at(at_ns, ServerEvent::Die),
+    };
+    DataServerFault { server: number as usize - 1, event }
+}
+
+/// Refuses faults of data servers and layouts that don't exist.
+fn check_cluster_faults(server: &ServerPlan) -> Result<(), Failure> {
+    let own = match &server.cluster {
+        Some(ClusterPlan { data_servers: DataServersPlan::Own(count), .. }) => *count,
+        _ => 0,
+    };
+    for fault in &server.faults {
+        let problem = match fault {
+            PlannedFault::DataServer { number, .. } if *number > own => {
+                format!("there is no data server {number} in this process")
+            }
+            PlannedFault::Layouts { .. } if server.cluster.is_none() => {
+                "there are no layouts without data servers".to_owned()
+            }
+            _ => continue,
+        };
+        let text = fault.text();
+        return Err(Failure::Usage(format!(
+            "fault `{text}`: {problem} (hint: set the number of data servers)"
+        )));
+    }
+    Ok(())
 }
 
 /// Returns the numbers of a call in the requested versions; `None` if none has it.

@@ -152,7 +152,7 @@ words! {
         /// The files layout.
         Files = "files",
         /// Flexible files.
-        FlexFiles = "flex_files",
+        FlexFiles = "flexfiles",
     }
 }
 

@@ -78,6 +78,15 @@ pub(super) enum WorkDone {
     Changed,
 }
 
+/// READ and WRITE calls to a data server for clients without a layout, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProxiedCounts {
+    pub(crate) read_calls: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) write_calls: u64,
+    pub(crate) written_bytes: u64,
+}
+
 /// The outcome of a job once it is there.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
@@ -130,8 +139,10 @@ struct ControlState {
     stream: Mutex<Option<TcpStream>>,
     /// Number of the next data file.
     next_file: AtomicU64,
-    /// Bytes that were read and written for clients that go through the metadata server.
+    /// READ and WRITE calls for clients that go through the metadata server, and their bytes.
+    read_calls: AtomicU64,
     read_bytes: AtomicU64,
+    write_calls: AtomicU64,
     written_bytes: AtomicU64,
 }
 
@@ -159,7 +170,9 @@ impl ControlLine {
             is_stopped: AtomicBool::new(false),
             stream: Mutex::default(),
             next_file: AtomicU64::new(0),
+            read_calls: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
+            write_calls: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
         });
         let mut control =
@@ -233,10 +246,15 @@ impl ControlLine {
         pending
     }
 
-    /// Bytes read and written for clients that went through the metadata server.
-    pub(super) fn proxied_bytes(&self) -> (u64, u64) {
-        let order = Ordering::Relaxed;
-        (self.state.read_bytes.load(order), self.state.written_bytes.load(order))
+    /// What was read and written for clients that went through the metadata server.
+    pub(super) fn proxied(&self) -> ProxiedCounts {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ProxiedCounts {
+            read_calls: count(&self.state.read_calls),
+            read_bytes: count(&self.state.read_bytes),
+            write_calls: count(&self.state.write_calls),
+            written_bytes: count(&self.state.written_bytes),
+        }
     }
 
     fn send(&self, order: Order) {
@@ -386,14 +404,14 @@ impl Control {
         };
         match work {
             Work::Read { offset, count } => {
-                let read = read_all(caller, file, *offset, *count)?;
+                let read = read_all(caller, file, *offset, *count, &state.read_calls)?;
                 Ok(read.map(|data| {
                     state.read_bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
                     WorkDone::Data(data.into())
                 }))
             }
             Work::Write { offset, data } => {
-                let written = write_all(caller, file, *offset, data)?;
+                let written = write_all(caller, file, *offset, data, &state.write_calls)?;
                 state.written_bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
                 Ok(written.map(|()| WorkDone::Changed))
             }
@@ -503,11 +521,13 @@ fn read_all(
     file: &FileHandle,
     offset: u64,
     count: u64,
+    calls: &AtomicU64,
 ) -> io::Result<Result<Vec<u8>, Status>> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < count {
         let left = (count - bytes.len() as u64).min(TRANSFER_BYTES) as u32;
         let call = Call::Read { file, offset: offset + bytes.len() as u64, count: left };
+        calls.fetch_add(1, Ordering::Relaxed);
         let read = caller.nfs(call, |reply| match reply {
             Reply::Read { result: Ok(read), .. } => {
                 bytes.extend_from_slice(read.data);
@@ -530,10 +550,12 @@ fn write_all(
     file: &FileHandle,
     offset: u64,
     data: &[u8],
+    calls: &AtomicU64,
 ) -> io::Result<Result<(), Status>> {
     let mut written = 0;
     while written < data.len() {
         let end = data.len().min(written + TRANSFER_BYTES as usize);
+        calls.fetch_add(1, Ordering::Relaxed);
         let call = Call::Write {
             file,
             offset: offset + written as u64,

@@ -64,7 +64,7 @@ pub fn start(config: ServerConfig) -> Server {
 }
 
 /// Polls the server until a condition is true.
-pub fn until(server: &Server, condition: impl Fn(&Server) -> bool) {
+pub fn until(server: &Server, mut condition: impl FnMut(&Server) -> bool) {
     for _ in 0..10_000_000 {
         if condition(server) {
             return;

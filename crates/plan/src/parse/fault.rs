@@ -7,9 +7,10 @@ use model::units::{parse_size, parse_time_ns};
 use crate::parse::level::read_integer;
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::fault::{
-    CALLS, Calls, CappedBytes, ChangingVerifier, ClaimedStability, CopyFault, ERRORS,
-    EndlessListing, KINDS, PartsPerMillion, PlannedFault, ServiceTime,
+    CALLS, Calls, CappedBytes, ChangingVerifier, ClaimedStability, CopyFault, DataServerFate,
+    ERRORS, EndlessListing, KINDS, LayoutFate, PartsPerMillion, PlannedFault, ServiceTime,
 };
+use crate::syntax::limits::DATA_SERVERS_MAX;
 use crate::syntax::suggestion::{known_word, unknown_word};
 
 /// Parts per million in a whole.
@@ -84,6 +85,15 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
         }
         ("stall", [lasts, "at", at]) => F::Stall { lasts_ns: time(lasts)?, at_ns: time(at)? },
         ("restart", ["at", at]) => F::Restart { at_ns: time(at)? },
+        ("data_server", [number, fate @ ..]) => {
+            return read_data_server(number, fate);
+        }
+        ("layouts", [word, "at", at]) => {
+            let Some(fate) = LayoutFate::ALL.into_iter().find(|fate| fate.name() == *word) else {
+                return Ok(None);
+            };
+            F::Layouts { fate, at_ns: time(at)? }
+        }
         ("lose_unstable", []) => F::LoseUnstable,
         ("lose_committed", []) => F::LoseCommitted,
         ("lose_last", [number]) => F::LoseLast(few_writes(number)?),
@@ -98,6 +108,22 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
         ("write_size", [size]) => F::WriteSize(transfer(size)?),
         _ => return read_hostile_words(kind, words),
     }))
+}
+
+/// Parses what happens to a data server, which has this number.
+fn read_data_server(number: &str, fate: &[&str]) -> Result<Option<PlannedFault>, Fault> {
+    let fate = match fate {
+        ["slow", late] => DataServerFate::Slow { time_ns: time(late)? },
+        ["hang", "at", at] => DataServerFate::Hang { at_ns: time(at)? },
+        ["die", "at", at] => DataServerFate::Die { at_ns: time(at)? },
+        _ => return Ok(None),
+    };
+    match read_integer(number)? {
+        given if (1..=u64::from(DATA_SERVERS_MAX)).contains(&given) => {
+            Ok(Some(PlannedFault::DataServer { number: given as u32, fate }))
+        }
+        _ => Err(Fault::new(format!("must be 1 to {DATA_SERVERS_MAX}, not `{number}`"))),
+    }
 }
 
 /// Parses the number of a file.

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use crate::syntax::fault::{
-    Calls, CappedBytes, ChangingVerifier, ClaimedStability, CopyFault, EndlessListing,
-    PartsPerMillion, PlannedFault, ServiceTime,
+    Calls, CappedBytes, ChangingVerifier, ClaimedStability, CopyFault, DataServerFate,
+    EndlessListing, PartsPerMillion, PlannedFault, ServiceTime,
 };
 use crate::syntax::text::{size, time_ns};
 
@@ -44,6 +44,14 @@ impl PlannedFault {
                 format!("{} at {}", time_ns(lasts_ns), time_ns(at_ns))
             }
             Self::Restart { at_ns } => format!("at {}", time_ns(at_ns)),
+            Self::Layouts { fate, at_ns } => format!("{} at {}", fate.name(), time_ns(at_ns)),
+            Self::DataServer { number, fate } => match fate {
+                DataServerFate::Slow { time_ns: late } => {
+                    format!("{number} slow {}", time_ns(late))
+                }
+                DataServerFate::Hang { at_ns } => format!("{number} hang at {}", time_ns(at_ns)),
+                DataServerFate::Die { at_ns } => format!("{number} die at {}", time_ns(at_ns)),
+            },
             Self::LoseUnstable
             | Self::LoseCommitted
             | Self::RefuseMount
@@ -113,7 +121,7 @@ mod tests {
     use crate::parse::fault::{check_faults, parse_fault};
     use crate::syntax::fault::KINDS;
 
-    const EXAMPLES: [&str; 50] = [
+    const EXAMPLES: [&str; 56] = [
         "slow-file 3 5ms",
         "service-time 200us",
         "service-time uniform 100us 1ms",
@@ -164,6 +172,12 @@ mod tests {
         "directory-loops",
         "symlink-loops",
         "changing-handles 100",
+        "data-server 1 slow 3ms",
+        "data-server 2 hang at 4s",
+        "data-server 64 die at 5s",
+        "layouts recall at 6s",
+        "layouts revoke at 7s",
+        "layouts fence at 8s",
     ];
 
     #[test]

@@ -137,6 +137,54 @@ pub enum PlannedFault {
     SymlinkLoops,
     /// A file handle becomes stale after this many calls, or up to twice as many.
     ChangingHandles(u64),
+    /// Something happens to a data server of the same process.
+    DataServer {
+        /// Its number, from 1 on.
+        number: u32,
+        fate: DataServerFate,
+    },
+    /// Something happens to all pNFS layouts.
+    Layouts {
+        fate: LayoutFate,
+        /// Time since the start.
+        at_ns: u64,
+    },
+}
+
+/// What happens to a data server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DataServerFate {
+    /// Replies to READ, WRITE and COMMIT are delayed by this time.
+    Slow { time_ns: u64 },
+    /// It stops answering at this time after the start.
+    Hang { at_ns: u64 },
+    /// It closes its connections and its port.
+    Die { at_ns: u64 },
+}
+
+/// What happens to layouts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LayoutFate {
+    /// Clients are asked to return them.
+    Recall,
+    /// Clients lose them without being asked, and access to the data files.
+    Revoke,
+    /// Clients keep them, but lose access to the data files.
+    Fence,
+}
+
+impl LayoutFate {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Recall, Self::Revoke, Self::Fence];
+
+    /// Returns the word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Recall => "recall",
+            Self::Revoke => "revoke",
+            Self::Fence => "fence",
+        }
+    }
 }
 
 /// A kind of fault: its word and how its value is written.
@@ -154,7 +202,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are listed for people.
-pub const KINDS: [FaultKind; 36] = [
+pub const KINDS: [FaultKind; 38] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -229,6 +277,17 @@ pub const KINDS: [FaultKind; 36] = [
     kind("directory_loops", "", "LOOKUP of a directory below an export leads to its parent."),
     kind("symlink_loops", "", "LOOKUP of such a directory leads to a symbolic link to itself."),
     kind("changing_handles", "N", "File handles become stale after N to 2N calls."),
+    kind(
+        "data_server",
+        "N slow TIME | N hang at TIME | N die at TIME",
+        "Data server N (from 1 on) delays READ, WRITE and COMMIT, stops answering, or closes its \
+         port.",
+    ),
+    kind(
+        "layouts",
+        "recall at TIME | revoke at TIME | fence at TIME",
+        "Clients are asked for their pNFS layouts, lose them, or only lose access to data files.",
+    ),
 ];
 
 impl PlannedFault {
@@ -271,6 +330,8 @@ impl PlannedFault {
             Self::DirectoryLoops => "directory_loops",
             Self::SymlinkLoops => "symlink_loops",
             Self::ChangingHandles(_) => "changing_handles",
+            Self::DataServer { .. } => "data_server",
+            Self::Layouts { .. } => "layouts",
         }
     }
 
@@ -282,6 +343,8 @@ impl PlannedFault {
                 | Self::Error { .. }
                 | Self::Stall { .. }
                 | Self::Restart { .. }
+                | Self::DataServer { .. }
+                | Self::Layouts { .. }
         )
     }
 

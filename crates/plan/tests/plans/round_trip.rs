@@ -251,7 +251,7 @@ fn over_nfs() -> impl Strategy<Value = String> {
         levels("stable", &["\"unstable\"", "\"file_sync\""]),
         levels("read_ahead", &["0", "5"]),
         levels("nconnect", &["1"]),
-        levels("pnfs", &["\"off\"", "\"flex_files\""]),
+        levels("pnfs", &["\"off\"", "\"flexfiles\""]),
     )
         .prop_map(|(a, b, c, d, e, f, g, h, i)| [a, b, c, d, e, f, g, h, i].concat())
 }

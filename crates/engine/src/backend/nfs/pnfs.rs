@@ -220,7 +220,8 @@ impl Pnfs {
         self.drive()
     }
 
-    /// Runs a task for each file, as many at a time as there is room for, until all are done.
+    /// Runs a task for each file, as many at a time as there is room for, until all are done; the
+    /// first failure does not stop the others.
     fn run_tasks(
         &mut self,
         task: Task,
@@ -229,6 +230,7 @@ impl Pnfs {
     ) -> Result<(), LostTarget> {
         let mut next = 0;
         let mut ended = Vec::new();
+        let mut result = Ok(());
         loop {
             next = self.state.accept_tasks(task, next);
             if next == self.state.files() && self.state.is_idle() {
@@ -247,13 +249,16 @@ impl Pnfs {
                 self.state.drain_into(&mut ended);
             }
             for completion in ended.drain(..) {
-                if let Outcome::Failed(error) = completion.outcome {
+                if let Outcome::Failed(error) = completion.outcome
+                    && result.is_ok()
+                {
                     let hint = "(hint: data written to it may be lost)";
-                    return Err(LostTarget(format!("a file could not be closed: {error} {hint}")));
+                    let message = format!("a file could not be closed: {error} {hint}");
+                    result = Err(LostTarget(message));
                 }
             }
         }
-        Ok(())
+        result
     }
 }
 

@@ -30,7 +30,9 @@ const KINDS: &[OpKind] = &[
 ];
 
 /// A data server is slow if its mean response time is this many times that of the fastest.
-const SLOW_TIMES: f64 = 2.0;
+const SLOW_TIMES: f64 = 3.0;
+/// Minimum number of calls for a mean response time.
+const SLOW_CALLS_MIN: u64 = 100;
 
 /// The pNFS state of a target.
 #[derive(Debug, Default)]
@@ -206,7 +208,7 @@ fn describe_servers(data: &[(SocketAddr, DataUse)], all: u64) -> String {
 /// Lists data servers whose mean response time is much longer than that of the fastest.
 fn describe_slow(data: &[(SocketAddr, DataUse)]) -> String {
     let mean = |used: &DataUse| {
-        (used.calls > 0).then(|| used.response_ns as f64 / used.calls as f64 / 1e6)
+        (used.calls >= SLOW_CALLS_MIN).then(|| used.response_ns as f64 / used.calls as f64 / 1e6)
     };
     let Some(fastest) = data.iter().filter_map(|(_, used)| mean(used)).reduce(f64::min) else {
         return String::new();
@@ -222,4 +224,34 @@ fn describe_slow(data: &[(SocketAddr, DataUse)]) -> String {
 /// Returns a share in percent, with one decimal.
 fn percent(part: u64, all: u64) -> String {
     format!("{:.1}", 100.0 * part as f64 / all.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(mib: u64, calls: u64, ms: u64) -> DataUse {
+        let response_ns = calls * ms * 1_000_000;
+        DataUse { read_bytes: mib << 20, calls, response_ns, ..DataUse::default() }
+    }
+
+    fn servers<const N: usize>(used: [DataUse; N]) -> Vec<(SocketAddr, DataUse)> {
+        let address = |number: usize| SocketAddr::from(([10, 0, 0, number as u8], 2049));
+        used.into_iter().enumerate().map(|(number, used)| (address(number), used)).collect()
+    }
+
+    #[test]
+    fn lists_largest_share_first() {
+        let lost = DataUse { is_lost: true, ..used(2, 9, 1) };
+        let shown = describe_servers(&servers([lost, used(6, 9, 1)]), 8 << 20);
+        assert_eq!(shown, "10.0.0.1:2049 6 MiB (75.0 %); 10.0.0.0:2049 2 MiB (25.0 %, lost)");
+    }
+
+    #[test]
+    fn names_much_slower_servers() {
+        let shown = describe_slow(&servers([used(1, 200, 2), used(1, 200, 7), used(1, 200, 5)]));
+        assert_eq!(shown, "10.0.0.1:2049 7.000 ms per call, 3.5 times the fastest");
+        let few = describe_slow(&servers([used(1, 200, 2), used(1, 99, 70)]));
+        assert_eq!((few.as_str(), describe_slow(&[]).as_str()), ("", ""));
+    }
 }

@@ -23,11 +23,13 @@ use super::answer::Failure;
 use super::attributes::file_time;
 use super::state::{LayoutRequest, ReturnedRange, Session, Tables};
 use super::{Outcome, Run};
+use crate::clock::monotonic_ns;
 use crate::config::LayoutKind;
-use crate::fs::{Context, FsError, InodeId};
+use crate::fault::LayoutEvent;
+use crate::fs::{Context, FileTime, FsError, InodeId};
 use crate::placement::{DataFile, Placement};
 use crate::pnfs::Pnfs;
-use crate::service::Service;
+use crate::service::{Service, Shared};
 
 /// Bytes of a LAYOUTGET result besides the body of its one layout.
 const LAYOUT_RESULT_BYTES: usize = 4 + 16 + 4 + 8 + 8 + 4 + 4 + 4;
@@ -126,9 +128,16 @@ impl Service {
             self.tables().may_reclaim(&session.client, run.now_ns)?;
         } else {
             let stateid = run.resolve_stateid(stateid)?;
-            let state = self.tables().find_layouts(&stateid, &session.client, file, run.now_ns)?;
-            if !Tables::is_writable(&state) {
-                return Err(Status::BadLayout.into());
+            let client = &session.client;
+            match self.tables().find_layouts(&stateid, client, file, run.now_ns) {
+                Ok(state) if Tables::is_writable(&state) => {}
+                Ok(_) => return Err(Status::BadLayout.into()),
+                Err(Status::BadStateid) if Tables::is_of_client(&stateid, client) => {
+                    // It was revoked, perhaps after our look at the size of the data files.
+                    self.tables().note_lost_layout(self.shared.fs.pin(file)?, false);
+                    return Err(Status::BadLayout.into());
+                }
+                Err(status) => return Err(status.into()),
             }
         }
         let before = self.shared.fs.attributes(file)?.size;
@@ -235,32 +244,6 @@ impl Service {
         run.succeed(&OpOk::Getdeviceinfo { layout_type, body: &body, notify: Bitmap::EMPTY })
     }
 
-    /// Finds out how large files have become whose layouts were lost, and fences them.
-    pub(crate) fn tend_lost_layouts(&self) {
-        let Some(pnfs) = &self.shared.pnfs else { return };
-        if !self.tables().has_lost_layouts() {
-            return;
-        }
-        let mut waiting = Vec::new();
-        for mut lost in self.tables().take_lost_layouts() {
-            let id = lost.file.id();
-            let Ok(Some(placement)) = self.shared.fs.placement(id) else { continue };
-            if std::mem::take(&mut lost.is_fenced) {
-                pnfs.fence(&placement);
-            }
-            match pnfs.find_size(id.number(), &placement) {
-                Ok(size) => {
-                    let context = Context { now: self.now, ..Context::default() };
-                    // It fails only if the file is gone.
-                    let _ = self.shared.fs.note_written(id, size, None, &context);
-                }
-                Err(FsError::TryLater) => waiting.push(lost),
-                Err(_) => {}
-            }
-        }
-        self.tables().put_back_lost_layouts(waiting);
-    }
-
     /// Returns the data servers and the session of a call that needs both.
     ///
     /// # Errors
@@ -324,6 +307,53 @@ impl Service {
             versions: List::build(&mut versions, [version]),
         };
         device.encode(&mut Writer::new(body));
+    }
+}
+
+impl Shared {
+    /// Finds out how large files have become whose layouts were lost, and fences them.
+    pub(crate) fn tend_lost_layouts(&self, now: FileTime) {
+        let Some(pnfs) = &self.pnfs else { return };
+        if !self.nfs4.has_lost_layouts() {
+            return;
+        }
+        let mut waiting = Vec::new();
+        for mut lost in self.nfs4.take_lost_layouts() {
+            let id = lost.file.id();
+            let Ok(Some(placement)) = self.fs.placement(id) else { continue };
+            if std::mem::take(&mut lost.is_fenced) {
+                pnfs.fence(&placement);
+            }
+            match pnfs.find_size(id.number(), &placement) {
+                Ok(size) => {
+                    let context = Context { now, ..Context::default() };
+                    // It fails only if the file is gone.
+                    let _ = self.fs.note_written(id, size, None, &context);
+                }
+                Err(FsError::TryLater) => waiting.push(lost),
+                Err(_) => {}
+            }
+        }
+        self.nfs4.put_back_lost_layouts(waiting);
+    }
+
+    /// Recalls, revokes or fences all layouts: a planned fault.
+    pub(crate) fn take_back_layouts(&self, event: LayoutEvent) {
+        let Some(pnfs) = &self.pnfs else { return };
+        match event {
+            LayoutEvent::Recall => self.nfs4.recall_all_layouts(monotonic_ns()),
+            LayoutEvent::Revoke => {
+                self.nfs4.revoke_all_layouts();
+                self.tend_lost_layouts((self.clock)());
+            }
+            LayoutEvent::Fence => {
+                for file in self.nfs4.files_with_layouts() {
+                    if let Ok(Some(placement)) = self.fs.placement(file) {
+                        pnfs.fence(&placement);
+                    }
+                }
+            }
+        }
     }
 }
 

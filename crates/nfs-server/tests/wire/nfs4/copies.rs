@@ -3,12 +3,12 @@
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
-    CallbackOk, CallbackOp, CopiedData, FileHandle, List, OffloadResult, Op, OpOk, OpResult,
-    StableHow, Stateid, Verifier, direction,
+    CallbackOk, CallbackOp, CallbackResult, CopiedData, FileHandle, List, OffloadResult, Op, OpOk,
+    OpResult, StableHow, Stateid, Verifier, direction,
 };
 use nfs_server::{Server, ServerConfig, StoreMode};
 
-use super::delegations::{callee_in, take_callback};
+use super::delegations::{answer_callback, callee_in};
 use super::fixtures::{Peer, compound, lookup, server, size};
 use crate::client::{Client, start};
 
@@ -73,8 +73,10 @@ impl Rig {
     /// Receives the report of a copy and confirms it.
     fn take_report(&mut self) -> (Stateid, OffloadResult) {
         let session = self.peer.session;
-        take_callback(&mut self.callbacks, session, CallbackOk::Offload, |op| match *op {
-            CallbackOp::Offload { file, stateid, result } if file == self.to.0 => (stateid, result),
+        answer_callback(&mut self.callbacks, session, |op| match op {
+            CallbackOp::Offload { file, stateid, result } if file == self.to.0 => {
+                ((stateid, result), CallbackResult::Ok(CallbackOk::Offload))
+            }
             _ => panic!("{op:?}"),
         })
     }

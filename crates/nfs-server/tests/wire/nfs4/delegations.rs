@@ -16,7 +16,7 @@ use super::fixtures::{CHANNEL, Peer, compound, exchange_id, lookup, mode, open_o
 use crate::client::{Client, USER, start};
 
 /// A client that the server can call back over its only connection.
-fn callee(server: &Server, owner: &[u8]) -> Peer {
+pub fn callee(server: &Server, owner: &[u8]) -> Peer {
     callee_in(server, owner, 1)
 }
 
@@ -64,19 +64,17 @@ fn open_to_read(peer: &mut Peer, want: u32, claim: Claim<'_>) -> Result<Stateid,
 
 /// Receives a recall, confirms it, and returns the stateid and the file in it.
 fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
-    let session = peer.session;
-    take_callback(&mut peer.client, session, CallbackOk::Recall, |op| match *op {
-        CallbackOp::Recall { stateid, truncate: false, file } => (stateid, file),
-        _ => panic!("{op:?}"),
+    answer_callback(&mut peer.client, peer.session, |op| {
+        let CallbackOp::Recall { stateid, truncate: false, file } = op else { panic!("{op:?}") };
+        ((stateid, file), CallbackResult::Ok(CallbackOk::Recall))
     })
 }
 
-/// Receives a callback, confirms it with `ok`, and returns what `read` finds in it.
-pub fn take_callback<T>(
+/// Receives a callback, and answers it as `answer` says, which also returns what the test needs.
+pub fn answer_callback<T>(
     client: &mut Client,
     expected: SessionId,
-    ok: CallbackOk<'_>,
-    read: impl Fn(&CallbackOp<'_>) -> T,
+    answer: impl FnOnce(CallbackOp<'_>) -> (T, CallbackResult<'static>),
 ) -> T {
     let call = client.receive_record().unwrap();
     let mut reader = Reader::new(&call);
@@ -93,7 +91,8 @@ pub fn take_callback<T>(
     let target_highest_slot = highest_slot;
     let sequenced =
         CallbackOk::Sequence { session, sequence, slot, highest_slot, target_highest_slot };
-    let results = [sequenced, ok].map(CallbackResult::Ok);
+    let (taken, result) = answer(op);
+    let results = [CallbackResult::Ok(sequenced), result];
     let mut reply = Vec::new();
     let mark = record::begin(&mut reply);
     let mut writer = Writer::new(&mut reply);
@@ -101,7 +100,7 @@ pub fn take_callback<T>(
     encode_callback_reply(&mut writer, compound.tag, results.into_iter());
     record::end(&mut reply, mark, 0);
     client.send(&reply);
-    read(&op)
+    taken
 }
 
 /// Creates `/export/f` and the client to which it will be delegated.

@@ -5,13 +5,18 @@ use std::net::SocketAddr;
 use nfs_proto::Status;
 use nfs_proto::nfs3::{FileHandle, Procedure};
 use nfs_proto::nfs4::{
-    DeviceId, FlexDataServer, FlexDevice, FlexLayout, FlexMirror, LayoutIoMode, LayoutReturn,
-    LayoutUpdate, List, Op, OpOk, StableHow, Stateid, decode_body, layout_type, owner_number,
+    CallbackCode, CallbackOk, CallbackOp, CallbackResult, DeviceId, FileRecall, FlexDataServer,
+    FlexDevice, FlexLayout, FlexMirror, LayoutIoMode, LayoutRecall, LayoutReturn, LayoutUpdate,
+    List, Op, OpOk, StableHow, Stateid, decode_body, layout_type, owner_number,
 };
 use nfs_proto::rpc::AuthSys;
 use nfs_proto::rpcbind::UniversalAddress;
-use nfs_server::{DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
+use nfs_server::{
+    DataServerEvent, DataServerFault, DataServers, FaultKind, FaultPlan, LayoutEvent, LayoutKind,
+    PnfsConfig, Server, ServerConfig,
+};
 
+use super::delegations::{answer_callback, callee};
 use super::fixtures::{Peer, lookup, size};
 use crate::client::{Client, USER, start, until};
 
@@ -160,6 +165,11 @@ fn data_goes_to_data_servers() {
     let counters = server.counters();
     assert_eq!((counters.layouts_granted, counters.layouts_returned), (1, 1));
     assert_eq!(calls(&server, Procedure::Write), [4, 4]);
+    let cluster = server.cluster_counters();
+    let bytes = data.len() as u64;
+    assert_eq!((cluster.payload_written_bytes, cluster.payload_read_bytes), (bytes, bytes - 3));
+    let called = [Procedure::Write, Procedure::Read].map(|call| cluster.calls_of(call));
+    assert_eq!(called, [8, 1], "four writes were refused, and one read was passed on");
     assert_eq!(calls(&server, Procedure::Read).iter().sum::<u64>(), 4);
 }
 
@@ -245,8 +255,13 @@ fn layout_stateids_follow_their_rules() {
         let OpOk::Layoutreturn { stateid } = reply.ok() else { panic!("{:?}", reply.results()) };
         assert_eq!(stateid.is_some(), is_left);
     }
-    for op in [layoutreturn(second), layoutcommit(second, 0)] {
-        assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), Status::BadStateid);
+    let gone = [
+        (layoutreturn(second), Status::BadStateid),
+        (layoutcommit(second, 0), Status::BadLayout),
+        (layoutcommit(Stateid { seqid: 1, other: [9; 12] }, 0), Status::BadStateid),
+    ];
+    for (op, expected) in gone {
+        assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), expected);
     }
     let none = List::default();
     let error = Op::Layouterror { offset: 0, length: 1, stateid: second, errors: none };
@@ -284,4 +299,143 @@ fn refuses_bad_layoutgets() {
 fn set(op: &mut Op<'_>, change: fn((&mut u32, &mut LayoutIoMode, &mut u64, &mut u32))) {
     let Op::Layoutget { layout_type, iomode, length, maxcount, .. } = op else { unreachable!() };
     change((layout_type, iomode, length, maxcount));
+}
+
+/// Receives the recall of all layouts of a file, and answers it.
+fn take_recall(peer: &mut Peer, answer: Status) -> (Stateid, FileHandle) {
+    let result = match answer {
+        Status::Ok => CallbackResult::Ok(CallbackOk::LayoutRecall),
+        status => CallbackResult::Failed(CallbackCode::LayoutRecall, status),
+    };
+    answer_callback(&mut peer.client, peer.session, |op| {
+        let CallbackOp::LayoutRecall { layout_type, iomode, changed: false, recall } = op else {
+            panic!("{op:?}")
+        };
+        assert_eq!((layout_type, iomode), (layout_type::FLEX_FILES, LayoutIoMode::Any));
+        let LayoutRecall::File(FileRecall { file, offset: 0, length: u64::MAX, stateid }) = recall
+        else {
+            panic!("{recall:?}")
+        };
+        ((stateid, file), result)
+    })
+}
+
+fn resize(file: FileHandle, stateid: Stateid, bytes: u64, peer: &mut Peer) -> Status {
+    let mut scratch = Vec::new();
+    let attributes = size(bytes, &mut scratch);
+    peer.call(&[Op::Putfh { file }, Op::Setattr { stateid, attributes }]).status()
+}
+
+#[test]
+fn recalls_before_others_resize() {
+    let server = cluster(2, UNIT, 1);
+    let mut holder = callee(&server, b"holder");
+    let (file, open) = holder.open("f");
+    let placed = get_layout(&mut holder, file, open, LayoutIoMode::ReadWrite);
+    // The holder itself may.
+    assert_eq!(resize(file, open, 3, &mut holder), Status::Ok);
+    let mut other = Peer::new(&server, 1, b"other");
+    let (_, other_open) = other.open("f");
+    assert_eq!(resize(file, other_open, 5, &mut other), Status::Jukebox);
+    let (stateid, recalled) = take_recall(&mut holder, Status::Ok);
+    assert_eq!((stateid.seqid, recalled), (placed.stateid.seqid + 1, file));
+    let again = holder.call(&[Op::Putfh { file }, layoutget(stateid, LayoutIoMode::Read)]);
+    assert_eq!(again.status(), Status::RecallConflict);
+    assert_eq!(resize(file, other_open, 5, &mut other), Status::Jukebox);
+    let returned = holder.call(&[Op::Putfh { file }, layoutreturn(stateid)]);
+    assert_eq!(returned.status(), Status::Ok);
+    assert_eq!(resize(file, other_open, 5, &mut other), Status::Ok);
+    // A client that has none any more says so.
+    get_layout(&mut holder, file, open, LayoutIoMode::Read);
+    assert_eq!(resize(file, other_open, 6, &mut other), Status::Jukebox);
+    take_recall(&mut holder, Status::NoMatchingLayout);
+    until(&server, |server| server.counters().layouts_returned == 2);
+    assert_eq!(resize(file, other_open, 6, &mut other), Status::Ok);
+    assert_eq!(server.counters().layouts_recalled, 2);
+}
+
+#[test]
+fn revoked_layouts_are_fenced() {
+    let server = cluster(2, UNIT, 1);
+    let mut peer = Peer::new(&server, 1, b"a");
+    let (file, open) = peer.open("f");
+    let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);
+    let stripe = &placed.mirrors[0][1];
+    let mut client = stripe.connect();
+    assert_eq!(client.write(stripe.file, 4096, b"lost"), Ok(4));
+    server.take_back_layouts_now(LayoutEvent::Revoke);
+    until(&server, |_| client.write(stripe.file, 4096, b"lost") == Err(Status::Access));
+    let reply = peer.call(&[Op::Putfh { file }, layoutcommit(placed.stateid, 9)]);
+    assert_eq!(reply.status(), Status::BadLayout);
+    // What was written without LAYOUTCOMMIT counts.
+    until(&server, |server| server.file_size("/export/f") == Some(4100));
+    let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);
+    let stripe = &placed.mirrors[0][1];
+    assert_eq!(stripe.connect().read(stripe.file, 4096, 9), Ok((b"lost".to_vec(), true)));
+    assert_eq!(server.counters().layouts_revoked, 1);
+
+    // Fenced clients keep their layouts.
+    server.take_back_layouts_now(LayoutEvent::Fence);
+    let mut client = stripe.connect();
+    until(&server, |_| client.write(stripe.file, 4096, b"lost") == Err(Status::Access));
+    let reply = peer.call(&[Op::Putfh { file }, layoutreturn(placed.stateid)]);
+    assert_eq!(reply.status(), Status::Ok);
+    let placed = get_layout(&mut peer, file, open, LayoutIoMode::Read);
+    let stripe = &placed.mirrors[0][1];
+    let mut reader = stripe.connect();
+    assert_eq!(reader.read(stripe.file, 4096, 9), Ok((b"lost".to_vec(), true)));
+    assert_eq!(reader.write(stripe.file, 4096, b"bad"), Err(Status::Access), "only for reading");
+    assert_eq!(server.counters().faults_of(FaultKind::Layouts), 2);
+}
+
+#[test]
+fn mirrors_survive_death_of_data_server() {
+    let server = cluster(2, 0, 2);
+    let mut peer = Peer::new(&server, 2, b"a");
+    let (file, open) = peer.open("f");
+    let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);
+    let [[first], [second]] = [&placed.mirrors[0][..], &placed.mirrors[1][..]] else { panic!() };
+    for copy in [first, second] {
+        assert_eq!(copy.connect().write(copy.file, 0, b"data"), Ok(4));
+    }
+    let written = [layoutcommit(placed.stateid, 3), layoutreturn(placed.stateid)];
+    for op in written {
+        assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), Status::Ok);
+    }
+    let dead = server.data_server_addresses().iter().position(|it| *it == first.address).unwrap();
+    server.data_servers()[dead].die_now();
+    // Until that is noticed, calls may have to be repeated.
+    let mut client = Client::connect(&server);
+    let root = client.mount("/export");
+    let found = client.lookup(root, "f").unwrap();
+    until(&server, |_| client.read(found, 0, 9) == Ok((b"data".to_vec(), true)));
+    until(&server, |_| client.write(found, 1, b"?") == Ok(1));
+    assert_eq!(client.read(found, 0, 9), Ok((b"d?ta".to_vec(), true)));
+    let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);
+    assert_eq!(placed.mirrors.len(), 1, "the other one misses a write");
+    let left = &placed.mirrors[0][0];
+    assert_eq!(left.address, second.address);
+    assert_eq!(left.connect().read(left.file, 0, 9), Ok((b"d?ta".to_vec(), true)));
+}
+
+#[test]
+fn repeated_calls_find_slow_outcome() {
+    let slow = DataServerEvent::Slow { time_ns: 120_000_000 };
+    let faults = FaultPlan {
+        data_servers: vec![DataServerFault { server: 0, event: slow }],
+        ..FaultPlan::default()
+    };
+    let (servers, layout) = (DataServers::Own(1), LayoutKind::FlexFiles);
+    let pnfs = Some(PnfsConfig { servers, layout, stripe_unit: 0, mirrors: 1 });
+    let server = start(ServerConfig { pnfs, faults, ..ServerConfig::default() });
+    let mut client = Client::connect(&server);
+    let root = client.mount("/export");
+    let file = client.create(root, "f");
+    assert_eq!(client.write(file, 0, b"data"), Err(Status::Jukebox));
+    until(&server, |_| client.write(file, 0, b"data") == Ok(4));
+    assert_eq!(client.read(file, 0, 9), Err(Status::Jukebox));
+    until(&server, |_| client.read(file, 0, 9) == Ok((b"data".to_vec(), true)));
+    // However often they were repeated.
+    let counts = [calls(&server, Procedure::Write), calls(&server, Procedure::Read)];
+    assert_eq!(counts, [[1], [1]]);
 }

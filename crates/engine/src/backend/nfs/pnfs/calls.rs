@@ -210,7 +210,7 @@ impl State {
             return;
         }
         used.write_bytes += bytes;
-        self.mirrored_bytes += if call.is_extra { bytes } else { 0 };
+        self.counts.mirrored_bytes += if call.is_extra { bytes } else { 0 };
         let file = &mut self.files[index];
         file.end = file.end.max(call.offset + bytes);
         file.is_changed |= call.side as usize != METADATA;

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use model::{Completion, Op, OpError, OpKind, Outcome};
 use nfs_client::pnfs::{FileLayout, StripeFile};
-use nfs_client::proto::nfs4::{DeviceError, LayoutRecall};
+use nfs_client::proto::nfs4::{DeviceError, LayoutIoMode, LayoutRecall};
 use nfs_client::proto::status::Status;
 
 use super::super::set::WorkerState;
@@ -93,8 +93,6 @@ pub(super) struct State {
     finished: Vec<Completion>,
     pub(super) common: WorkerState,
     pub(super) counts: PnfsCounts,
-    /// Bytes written to mirrors other than the first.
-    pub(super) mirrored_bytes: u64,
     /// Errors of data servers, with the index of the file.
     pub(super) errors: Vec<(u32, DeviceError)>,
 }
@@ -139,7 +137,6 @@ impl State {
                 ..PnfsCounts::default()
             },
             files: layouts.into_iter().map(FileState::new).collect(),
-            mirrored_bytes: 0,
             errors: Vec::with_capacity(ERRORS_MAX),
             common,
         }
@@ -548,13 +545,39 @@ impl State {
                 let code = self.ops[call.op as usize].stage.code();
                 self.note_failure(index, DeviceError::new(device, Status::NxIo, code));
             }
+            let stage = self.ops[call.op as usize].stage;
+            if stage == Stage::Data(DataStage::Read) && self.read_other_mirror(tag, index) {
+                continue;
+            }
             self.lose_layout(index);
-            if let Stage::Data(_) = self.ops[call.op as usize].stage {
+            if let Stage::Data(_) = stage {
                 self.counts.refused += 1;
                 self.reroute(tag);
             } else {
                 self.finish_call(tag, Some(OpError::LOST), now_ns);
             }
+        }
+    }
+
+    /// Sends a READ to another mirror, whose server can be reached; returns true if there is one.
+    /// A layout for writing has to be returned, so that the server brings the mirror up to date.
+    fn read_other_mirror(&mut self, tag: u32, index: usize) -> bool {
+        let call = self.calls[tag as usize];
+        let layout = self.files[index].layout.as_ref();
+        if layout.is_none_or(|layout| layout.iomode != LayoutIoMode::Read) {
+            return false;
+        }
+        match self.route(index, DataStage::Read, 0, call.offset, call.left) {
+            Some(route) if route.len == call.left => {
+                let call = &mut self.calls[tag as usize];
+                call.side = route.side;
+                call.mirror = route.mirror;
+                call.stripe = route.stripe;
+                call.server_offset = route.offset;
+                self.sides[route.side as usize].queue.push_back(tag);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -574,9 +597,7 @@ impl State {
         };
         counts.read_bytes = Some(sides().map(|used| used.read_bytes).sum());
         let written: u64 = sides().map(|used| used.write_bytes).sum();
-        counts.write_bytes = Some(written - self.mirrored_bytes);
-        // They go to several servers, which count them separately.
-        counts.calls = None;
+        counts.write_bytes = Some(written - self.counts.mirrored_bytes);
         counts.pnfs = Some(pnfs);
     }
 }

@@ -89,6 +89,17 @@ impl Files {
         self.layouts.load(Ordering::Relaxed)
     }
 
+    /// All layout states.
+    pub(super) fn all_layouts(&self) -> Vec<Arc<State>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            for entry in sync::lock(shard).values() {
+                all.extend(entry.layouts.iter().cloned());
+            }
+        }
+        all
+    }
+
     /// Adds the layouts of a client.
     pub(super) fn add_layouts(&self, entry: &mut FileEntry, state: &Arc<State>) {
         entry.layouts.push(Arc::clone(state));

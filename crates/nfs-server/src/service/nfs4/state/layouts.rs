@@ -18,7 +18,7 @@ use nfs_proto::nfs4::{FileHandle, LayoutIoMode, Stateid};
 use super::Tables;
 use super::client::{Client, Requester};
 use super::files::FileEntry;
-use super::held_state::{READ, State, WRITE};
+use super::held_state::{READ, State, WRITE, client_and_key};
 use super::opens::live_state;
 use super::recall::Recall;
 use crate::fs::{InodeId, Pin};
@@ -210,6 +210,24 @@ impl Tables {
         }
     }
 
+    /// Recalls all layouts.
+    pub(crate) fn recall_all_layouts(&self, now_ns: u64) {
+        // It fails while one of them is still held.
+        let _ = self.recall_all(&self.files.all_layouts(), now_ns);
+    }
+
+    /// Ends all layouts without a recall.
+    pub(crate) fn revoke_all_layouts(&self) {
+        for state in self.files.all_layouts() {
+            self.revoke_layouts(&state);
+        }
+    }
+
+    /// The files that clients have layouts of.
+    pub(crate) fn files_with_layouts(&self) -> Vec<InodeId> {
+        self.files.all_layouts().iter().map(|state| state.file).collect()
+    }
+
     /// Makes clients other than `client` return their layouts of a file.
     ///
     /// # Errors
@@ -266,9 +284,19 @@ impl Tables {
         if let Some(file) = state.end_keeping_file()
             && (is_writable || is_fenced)
         {
-            sync::lock(&self.lost_layouts.queue).push(LostLayout { file, is_fenced });
-            self.lost_layouts.count.fetch_add(1, Ordering::Release);
+            self.note_lost_layout(file, is_fenced);
         }
+    }
+
+    /// Makes someone look after a file that may have been written without LAYOUTCOMMIT.
+    pub(crate) fn note_lost_layout(&self, file: Pin, is_fenced: bool) {
+        sync::lock(&self.lost_layouts.queue).push(LostLayout { file, is_fenced });
+        self.lost_layouts.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether a stateid was made for this client, even if its state is gone.
+    pub(crate) fn is_of_client(stateid: &Stateid, client: &Client) -> bool {
+        !stateid.is_special() && client_and_key(stateid).0 == client.number()
     }
 
     /// Whether there are lost layouts to look after; usually there are none.
