@@ -10,6 +10,7 @@ mod kernel_features;
 mod server_settings;
 
 mod mount_settings;
+mod pnfs;
 
 use anyhow::{Result, ensure};
 use checks::check::Fixture;
@@ -41,6 +42,9 @@ checks! {
     clean_restores_server_after_kill: 400 s, server_settings::kill_and_clean();
     data_ops_of_the_kernel_client: 300 s, data_ops::use_our_server();
     data_ops_of_the_kernel_server: 600 s, data_ops::use_kernel_server();
+    kernel_client_returns_layouts: 400 s, pnfs::take_back_layouts();
+    kernel_client_survives_dead_mirror: 200 s, pnfs::lose_mirror();
+    kernel_server_keeps_pnfs_data: 200 s, pnfs::use_kernel_data_server();
 }
 
 /// Without such a kernel, the other checks would only see settings that aren't supported.

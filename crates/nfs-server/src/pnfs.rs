@@ -166,6 +166,13 @@ impl Pnfs {
         self.servers.0.iter().map(|line| line.config.address)
     }
 
+    /// Total and free space for files, in bytes; each mirror takes its share.
+    pub(crate) fn space(&self) -> (u64, u64) {
+        let each = self.servers.0.iter().map(ControlLine::space);
+        let (total, free) = each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        (total / self.mirrors as u64, free / self.mirrors as u64)
+    }
+
     /// What was read and written for clients without a layout, by data server.
     pub(crate) fn proxied(&self) -> Vec<ProxiedCounts> {
         self.servers.0.iter().map(ControlLine::proxied).collect()

@@ -94,7 +94,8 @@ pub(crate) struct ServeArgs {
     /// Layouts that clients of v4.1 and later get: flexfiles or files [default: flexfiles]
     #[arg(long, value_name = "TYPE")]
     pub layouts: Option<String>,
-    /// Consecutive bytes on one data server; 0 keeps each file on one [default: 1MiB]
+    /// Consecutive bytes on one data server, or 0 to keep each file on one [default: 0; 1MiB for
+    /// files]
     #[arg(long, value_name = "SIZE")]
     pub stripe_unit: Option<String>,
     /// Copies of the data, for flexible files [default: 1]

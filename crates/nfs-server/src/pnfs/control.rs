@@ -28,6 +28,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval between attempts to connect, in nanoseconds.
 const RETRY_NS: u64 = 200_000_000;
+/// Interval between questions for the space, in nanoseconds.
+const SPACE_NS: u64 = 1_000_000_000;
 /// Data files to keep ready at first; the number doubles each time there is none left.
 const POOL_START: usize = 64;
 /// Maximum number of data files to keep ready.
@@ -139,6 +141,9 @@ struct ControlState {
     stream: Mutex<Option<TcpStream>>,
     /// Number of the next data file.
     next_file: AtomicU64,
+    /// Total and free space in bytes, as last reported.
+    total_bytes: AtomicU64,
+    free_bytes: AtomicU64,
     /// READ and WRITE calls for clients that go through the metadata server, and their bytes.
     read_calls: AtomicU64,
     read_bytes: AtomicU64,
@@ -170,13 +175,20 @@ impl ControlLine {
             is_stopped: AtomicBool::new(false),
             stream: Mutex::default(),
             next_file: AtomicU64::new(0),
+            total_bytes: AtomicU64::new(0),
+            free_bytes: AtomicU64::new(0),
             read_calls: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             write_calls: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
         });
-        let mut control =
-            Control { config: config.clone(), state, connection: None, connect_again_ns: 0 };
+        let mut control = Control {
+            config: config.clone(),
+            state,
+            connection: None,
+            connect_again_ns: 0,
+            ask_space_ns: 0,
+        };
         let until_ns = monotonic_ns().saturating_add(patience_ns);
         while let Err(error) = control.connect() {
             if monotonic_ns() >= until_ns || error.kind() == ErrorKind::Other {
@@ -185,6 +197,7 @@ impl ControlLine {
             pause(RETRY_NS);
         }
         control.fill_pool()?;
+        control.ask_space()?;
         let state = Arc::clone(&control.state);
         let (sender, receiver) = mpsc::channel();
         let name = format!("nfs-control-{}", config.index);
@@ -257,6 +270,12 @@ impl ControlLine {
         }
     }
 
+    /// Total and free space in bytes, not older than a second while nothing else is to be done.
+    pub(super) fn space(&self) -> (u64, u64) {
+        let order = Ordering::Relaxed;
+        (self.state.total_bytes.load(order), self.state.free_bytes.load(order))
+    }
+
     fn send(&self, order: Order) {
         if let Some(orders) = &*sync::lock(&self.orders) {
             // It fails only if the thread has panicked, which is reported when it is joined.
@@ -294,6 +313,8 @@ struct Control {
     connection: Option<(Caller, FileHandle)>,
     /// When to try to connect again.
     connect_again_ns: u64,
+    /// When to ask for the space again.
+    ask_space_ns: u64,
 }
 
 impl Control {
@@ -308,10 +329,12 @@ impl Control {
                 self.fail(order, orders);
                 continue;
             }
+            let is_idle = order.is_none();
             let outcome = match order {
                 Some(Order::Do(handle, work, pending)) => self.carry_out(handle, &work, &pending),
                 Some(Order::Tend) | None => self.tend(),
             };
+            let outcome = outcome.and_then(|()| if is_idle { self.ask_space() } else { Ok(()) });
             if outcome.is_err() {
                 self.note_down();
             }
@@ -442,6 +465,23 @@ impl Control {
             removed?;
         }
         self.fill_pool()
+    }
+
+    /// Asks for the space, at most once a second.
+    fn ask_space(&mut self) -> io::Result<()> {
+        let now_ns = monotonic_ns();
+        if now_ns < self.ask_space_ns {
+            return Ok(());
+        }
+        self.ask_space_ns = now_ns.saturating_add(SPACE_NS);
+        let state = Arc::clone(&self.state);
+        let (caller, directory) = self.connection()?;
+        caller.nfs(Call::Fsstat { root: directory }, |reply| {
+            if let Reply::Fsstat { result: Ok(space), .. } = reply {
+                state.total_bytes.store(space.total_bytes, Ordering::Relaxed);
+                state.free_bytes.store(space.available_bytes, Ordering::Relaxed);
+            }
+        })
     }
 
     fn fill_pool(&mut self) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Service;
 use crate::fs::{
-    Attributes, Change, Context, FsError, InodeId, READ, ReadSpan, SetAttributes, WRITE,
+    Attributes, Change, Context, FsError, InodeId, READ, ReadSpan, SetAttributes, SpaceInfo, WRITE,
 };
 use crate::placement::Placement;
 use crate::pnfs::{DataRange, Pnfs};
@@ -84,6 +84,15 @@ impl Service {
             pnfs.resize(id.number(), &placement, size)?;
         }
         Ok(())
+    }
+
+    /// Space used and free: for data, it is that of the data servers.
+    pub(super) fn space(&self) -> SpaceInfo {
+        let mut space = self.shared.fs.space();
+        if let Some(pnfs) = &self.shared.pnfs {
+            (space.total_bytes, space.free_bytes) = pnfs.space();
+        }
+        space
     }
 
     /// Refuses operations that need the data in the store.

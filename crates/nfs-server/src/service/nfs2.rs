@@ -219,7 +219,7 @@ impl Service {
 
     fn statfs_v2(&self, file: &FileHandle) -> Result<Statfs, Status> {
         self.attributes_of(handle_bytes(file))?;
-        let space = self.shared.fs.space();
+        let space = self.space();
         let granted = self.granted.read_bytes_max.min(self.granted.write_bytes_max);
         Ok(Statfs {
             transfer_bytes: granted.min(V2_TRANSFER_BYTES_MAX),

@@ -246,7 +246,7 @@ impl Service {
     }
 
     fn space_info(&self) -> Fsstat {
-        let space = self.shared.fs.space();
+        let space = self.space();
         Fsstat {
             total_bytes: space.total_bytes,
             free_bytes: space.free_bytes,

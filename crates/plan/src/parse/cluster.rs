@@ -7,7 +7,7 @@ use crate::syntax::cluster::{ClusterPlan, DataServerPlan, DataServersPlan, Layou
 use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::limits::{DATA_SERVERS_MAX, MIRRORS_MAX, STRIPE_UNIT};
 
-/// Default size of a stripe unit in bytes: a whole READ or WRITE.
+/// Default size of a stripe unit of the files layout in bytes: a whole READ or WRITE.
 const STRIPE_UNIT_BYTES: u32 = 1 << 20;
 /// The port of NFS. **Source:** RFC 1813 section 2.1.
 const NFS_PORT: u16 = 2049;
@@ -68,10 +68,13 @@ pub fn parse_cluster(keys: &ClusterKeys) -> Result<Option<ClusterPlan>, PlanErro
         }
         return Ok(None);
     };
+    let layouts = layouts.unwrap_or(LayoutsPlan::FlexFiles);
+    // Linux before 6.18 fails reads and writes of flexible files that are striped.
+    let usual_unit = if layouts == LayoutsPlan::FlexFiles { 0 } else { STRIPE_UNIT_BYTES };
     let cluster = ClusterPlan {
         data_servers,
-        layouts: layouts.unwrap_or(LayoutsPlan::FlexFiles),
-        stripe_unit_bytes: stripe_unit.unwrap_or(STRIPE_UNIT_BYTES),
+        layouts,
+        stripe_unit_bytes: stripe_unit.unwrap_or(usual_unit),
         mirrors: mirrors.unwrap_or(1),
     };
     if let Some((_, place)) = &keys.mirrors {

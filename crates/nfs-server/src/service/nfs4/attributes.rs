@@ -217,7 +217,7 @@ impl Service {
     }
 
     fn add_room(&self, values: &mut WireAttributes<'_>) {
-        let space = self.shared.fs.space();
+        let space = self.space();
         values.available_files = Some(space.free_files);
         values.free_files = Some(space.free_files);
         values.total_files = Some(space.total_files);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use nfs_proto::Status;
-use nfs_proto::nfs3::{FileHandle, Procedure};
+use nfs_proto::nfs3::{Call, FileHandle, Procedure, Reply};
 use nfs_proto::nfs4::{
     CallbackCode, CallbackOk, CallbackOp, CallbackResult, DeviceId, FileRecall, FlexDataServer,
     FlexDevice, FlexLayout, FlexMirror, LayoutIoMode, LayoutRecall, LayoutReturn, LayoutUpdate,
@@ -207,6 +207,21 @@ fn passes_on_io_without_layouts() {
     let write = Op::Write { stateid: open, offset: 1 << 20, stable, data: b"end" };
     assert_eq!(peer.call(&[Op::Putfh { file: file4 }, write]).status(), Status::Ok);
     assert_eq!(client.size(file), Ok((1 << 20) + 3));
+}
+
+#[test]
+fn reports_space_of_data_servers() {
+    let free = |server: &Server| {
+        let mut client = Client::connect(server);
+        let root = client.mount("/export");
+        let reply = client.nfs(Call::Fsstat { root: &root });
+        let Reply::Fsstat { result, .. } = reply.nfs3() else { unreachable!() };
+        result.unwrap()
+    };
+    let whole = free(&cluster(2, UNIT, 1));
+    let mirrored = free(&cluster(2, UNIT, 2));
+    assert_eq!((whole.total_bytes / 2, whole.total_bytes >> 29), (mirrored.total_bytes, 1));
+    assert!(whole.free_bytes < whole.total_bytes, "data files take some");
 }
 
 #[test]
