@@ -7,6 +7,8 @@ mod relay;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use std::time::Duration;
+
 use engine::admission::Timing;
 use engine::backend::{Backend, LostTarget};
 use engine::recorder::Recorder;
@@ -15,8 +17,8 @@ use engine::worker::{Ending, Progress, Worker};
 use engine::{Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Pass, PathWork,
-    RunSpec, Share, Target, Workload,
+    BackendKind, Completion, ConnectionPolicy, NfsSettings, NfsTarget, NfsVersion, Op, OpKind,
+    Pass, PathWork, RunSpec, Share, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use relay::Relay;
@@ -150,6 +152,32 @@ fn both_addresses_carry_ops() {
             assert_eq!(ops, 128, "v{version}");
         }
     }
+}
+
+#[test]
+fn policy_chooses_the_connection() {
+    let ops = |policy, queue_depth| {
+        let mut rig = Rig::new(NfsVersion::V4_1, Workload::Stream);
+        rig.spec.queue_depth = queue_depth;
+        rig.spec.target.nfs_mut().unwrap().settings.connection_policy = policy;
+        rig.relay.delay_replies(Duration::from_millis(1));
+        let paths = rig.run(Pass::Write, 1, &|| {});
+        [0, 1].map(|path: usize| paths[path].ops)
+    };
+    assert_eq!(ops(ConnectionPolicy::PerFile, 8), [64, 64], "one file each");
+    for queue_depth in [1, 8] {
+        let [first, second] = ops(ConnectionPolicy::RoundRobin, queue_depth);
+        // The syncs of both files have their turns, too.
+        assert!(first + second == 128 && first.abs_diff(second) <= 2, "{first} {second}");
+    }
+    // The slow address has as many in flight and completes fewer.
+    for policy in [ConnectionPolicy::LeastInFlight, ConnectionPolicy::Share] {
+        let [first, second] = ops(policy, 8);
+        assert!(second > 0 && first > 2 * second, "{policy}: {first} {second}");
+    }
+    // One op at a time: all are equal.
+    let [first, second] = ops(ConnectionPolicy::LeastInFlight, 1);
+    assert!(first.abs_diff(second) <= 2, "{first} {second}");
 }
 
 #[test]

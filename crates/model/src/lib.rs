@@ -81,8 +81,8 @@ pub use systems::lab::{
 };
 pub use systems::{action, lab, options, system};
 pub use targets::nfs::{
-    Family, Identity, NfsSettings, NfsTarget, NfsVersion, Pnfs, Proto, Sec, Stable, TlsOptions,
-    UdpWindow, XprtSec,
+    ConnectionPolicy, Family, Identity, NfsSettings, NfsTarget, NfsVersion, Pnfs, Proto, Sec,
+    Stable, TlsOptions, UdpWindow, XprtSec,
 };
 pub use targets::target::{Ability, BackendKind, KeptData, Target, TcpTarget};
 pub use targets::{nfs, server_memory, target};

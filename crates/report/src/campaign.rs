@@ -14,6 +14,7 @@ pub(crate) mod host_activity;
 pub(crate) mod host_settings;
 pub(crate) mod next_step;
 pub(crate) mod notes;
+mod paths;
 pub(crate) mod requirements;
 pub(crate) mod row_excerpt;
 pub(crate) mod trials;
@@ -128,6 +129,7 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
     }
     let excerpt = RowExcerpt::new(sheet, screen);
     document.push(figures_section(sheet, form, &excerpt, screen));
+    document.parts.extend(paths::section(sheet, form).map(DocumentPart::Section));
     if form == Form::Text && !screen.is_whole() {
         if !excerpt.is_whole {
             let factors = row_excerpt::dominant_factors(&effects);

@@ -27,8 +27,9 @@ fn bases() -> Vec<RunSpec> {
                 nfs.settings.proto = Proto::Udp;
             }
             bases.push(run.clone());
-            // Delegations exist since v4.1.
+            // Delegations exist since v4.1, and a policy needs several connections.
             if let Target::Nfs(nfs) = &mut run.target {
+                nfs.settings.nconnect = 2;
                 nfs.settings.proto = Proto::Tcp;
                 nfs.settings.version = NfsVersion::V4_1;
             }

@@ -6,8 +6,8 @@ mod campaigns;
 
 use campaigns::{HOSTILE, bonnie, empty, failed, programs, quick, sweep, transports, wide};
 use model::{
-    Campaign, CaveatCode, ClientRecord, ClientResult, Completion, ListingCalls, ListingWork,
-    OfferedLoad, Op, OpKind, Outcome, Pass, WireBytes, WorkingSet, Workload,
+    Campaign, CaveatCode, ClientRecord, ClientResult, Completion, Histogram, ListingCalls,
+    ListingWork, OfferedLoad, Op, OpKind, Outcome, Pass, PathWork, WireBytes, WorkingSet, Workload,
 };
 use report::{Format, NextStep, ReportDetail, Screen, render, render_screen};
 
@@ -141,6 +141,39 @@ fn names_slowest_and_fastest_client() {
     let passes = json["runs"][0]["trials"][0]["passes"].as_array().unwrap();
     assert_eq!(passes[1]["clients"][0]["ops"], 300);
     assert!(passes[0].get("clients").is_none(), "only if it was requested");
+}
+
+/// Work over an address, each op in this time.
+fn path(address: &str, ops: u64, time_ns: u64) -> PathWork {
+    let mut times = Histogram::new();
+    times.record_n(time_ns, ops);
+    let address = address.to_owned();
+    PathWork { address, connections: 1, ops, bytes: ops << 20, times, ..PathWork::default() }
+}
+
+#[test]
+fn lists_several_addresses_of_server() {
+    let mut campaign = quick();
+    for trial in &mut campaign.runs[0].trials {
+        let reads = trial.passes.iter_mut().find(|pass| pass.pass == Pass::Read).unwrap();
+        let lost = PathWork { lost_connections: 1, moved_calls: 7, ..path("b:2049", 100, 900_000) };
+        reads.scope.paths = vec![path("a:2049", 300, 100_000), lost];
+    }
+    let markdown = render(&campaign, Format::Markdown);
+    let begin = markdown.find("## Addresses of the server").unwrap();
+    let section = markdown[begin..].lines().take(8).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(section);
+    for format in [Format::Table, Format::Html] {
+        let report = render(&campaign, format);
+        assert!(report.contains("b:2049"), "{format:?}");
+        assert!(!render(&quick(), format).contains("Addresses of the server"), "{format:?}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
+    let passes = json["runs"][0]["trials"][0]["passes"].as_array().unwrap();
+    let lost = &passes[1]["addresses"][1];
+    assert_eq!((&lost["ops"], &lost["moved_calls"]), (&100.into(), &7.into()));
+    assert_eq!(lost["service_time"]["mean_ns"], 900_000);
+    assert!(passes[0].get("addresses").is_none());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::work::mark_of;
-use model::{Durability, Op, OpKind, Outcome, RunSpec, Stable, Target, Workload};
+use model::{ConnectionPolicy, Durability, Op, OpKind, Outcome, RunSpec, Stable, Target, Workload};
 use nfs_client::proto::client::{File as Handle, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
@@ -425,6 +425,8 @@ impl NfsDirectory {
             client_uids: 1,
             closable: false,
             own: 1,
+            connections_per_client: 1,
+            policy: ConnectionPolicy::Share,
             clients: ClientRecords::default(),
             paths: Vec::new(),
         };

@@ -179,6 +179,13 @@ pub(super) fn may_trunk(run: &RunSpec) -> bool {
     }
 }
 
+/// Our own client, with a choice of connections.
+pub(super) fn has_several_connections(run: &RunSpec) -> bool {
+    run.target
+        .nfs()
+        .is_some_and(|nfs| nfs.settings.nconnect > 1 || !nfs.further_addresses().is_empty())
+}
+
 /// Returns true if files are on a file system of the server, rather than in the memory of our own.
 pub(super) fn has_storage(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::has_storage)

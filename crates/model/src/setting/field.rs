@@ -18,7 +18,9 @@ use crate::systems::lab::{
     DataPath, FileSystem, Fresh, Host, Invalidation, LabSpec, MountSec, NfsdIo, Raid, ServerKind,
     ServerThreads, TunnelForwards,
 };
-use crate::targets::nfs::{NfsSettings, NfsVersion, Pnfs, Proto, Stable, UdpWindow, XprtSec};
+use crate::targets::nfs::{
+    ConnectionPolicy, NfsSettings, NfsVersion, Pnfs, Proto, Stable, UdpWindow, XprtSec,
+};
 
 /// Accessors of the field that stores a setting, by the part of a run that it belongs to.
 #[derive(Clone, Copy)]
@@ -295,7 +297,7 @@ macro_rules! words {
 }
 
 words! {
-    Arrivals CheckpointModel DataPath Durability FileSystem Fill Fresh Invalidation MountSec
-    NfsVersion Pnfs Proto Raid ServerKind Sharing Shuffle Stable TrainedModel TunnelForwards
+    Arrivals CheckpointModel ConnectionPolicy DataPath Durability FileSystem Fill Fresh Invalidation
+    MountSec NfsVersion Pnfs Proto Raid ServerKind Sharing Shuffle Stable TrainedModel TunnelForwards
     UdpWindow XprtSec
 }

@@ -22,7 +22,7 @@ use crate::runs::workload::Workload as W;
 use crate::systems::lab::{
     DataPath, FileSystem, Fresh, Invalidation, MountSec, NfsdIo, Raid, ServerKind, TunnelForwards,
 };
-use crate::targets::nfs::{NfsVersion, Pnfs, Proto, Stable, UdpWindow, XprtSec};
+use crate::targets::nfs::{ConnectionPolicy, NfsVersion, Pnfs, Proto, Stable, UdpWindow, XprtSec};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -515,6 +515,13 @@ settings! {
     MaxConnect => count("max_connect", nfs!(max_connect)).unit("addresses")
         .range(1, 16, "kernels have the same limit").open("unchanged").of_targets()
         .when(may_trunk);
+    /// How a client with several connections chooses the one for an op. share: each has an equal
+    /// part of the queue depth and gets another op when one of its own is done, so a slow one gets
+    /// fewer. round-robin: all in turn, whatever they have in flight. least-in-flight: the one with
+    /// the fewest ops. per-file: the same one for all ops on a file. Only for nfs:// targets with
+    /// nconnect above 1 or several addresses.
+    ConnectionPolicy => word("connection_policy", nfs!(connection_policy), ConnectionPolicy::NAMES)
+        .when(has_several_connections);
     /// Maximum payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only
     /// for nfs:// targets and mounts that a plan makes; not for metadata.
     // Linux, include/linux/nfs_xdr.h: NFS_MIN_FILE_IO_SIZE, NFS_MAX_FILE_IO_SIZE.

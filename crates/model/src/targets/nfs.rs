@@ -133,6 +133,21 @@ words! {
 pub const GROUPS_MAX: usize = 16;
 
 words! {
+    /// How a client with several connections chooses the one for an op.
+    ConnectionPolicy {
+        /// Each connection has an equal share of the queue depth, and gets another op when one of
+        /// its own is done: a slow one gets fewer.
+        Share = "share",
+        /// All connections in turn, whatever they have in flight.
+        RoundRobin = "round-robin",
+        /// The one with the fewest ops in flight.
+        LeastInFlight = "least-in-flight",
+        /// The same one for all ops on a file.
+        PerFile = "per-file",
+    }
+}
+
+words! {
     /// How the number of unanswered UDP calls is limited.
     UdpWindow {
         /// By a window that grows with replies and is halved on losses, as in kernels.
@@ -172,6 +187,8 @@ pub struct NfsSettings {
     /// Maximum number of addresses of the server that are used at the same time; `None` uses those
     /// that a target names, and the first one for mounts.
     pub max_connect: Option<u32>,
+    /// How a client with several connections chooses the one for an op.
+    pub connection_policy: ConnectionPolicy,
     /// How long to wait for a reply over UDP before retransmitting, in milliseconds. Doubles with
     /// each retransmission.
     pub timeo_ms: u64,
@@ -210,6 +227,7 @@ impl Default for NfsSettings {
             xprtsec: XprtSec::None,
             nconnect: 1,
             max_connect: None,
+            connection_policy: ConnectionPolicy::Share,
             timeo_ms: 1_100,
             retrans: 3,
             udp_window: UdpWindow::Adaptive,

@@ -51,6 +51,30 @@ fn several_addresses_read_back() {
 }
 
 #[test]
+fn policy_needs_several_connections() {
+    let plan = |url: &str, factors: &str| {
+        plan(&format!(
+            "name = \"t\"\n[factors]\nconnection_policy = [\"share\", \"per-file\"]\n{factors}\
+             [[target]]\nname = \"n\"\nurl = \"{url}\"\n[[workload]]\nkind = \"stream\"\n"
+        ))
+        .unwrap()
+    };
+    for (url, factors, runs) in [
+        ("nfs://h/e", "", 1),
+        ("nfs://h/e", "nconnect = [1, 4]\n", 3),
+        ("nfs://h,i/e", "", 2),
+        ("nfs://h,i/e", "max_connect = [1, 2]\n", 3),
+    ] {
+        let plan = plan(url, factors);
+        assert_eq!(plan.runs.len(), runs, "{url} {factors}");
+        reads_back(&plan);
+        assert_eq!(plan.without_effect.len(), usize::from(runs == 1), "{url} {factors}");
+    }
+    let idle = plan("nfs://h/e", "").without_effect[0].to_string();
+    assert!(idle.contains("applies only to nfs:// targets with nconnect above 1"), "{idle}");
+}
+
+#[test]
 fn a_server_with_faults_reads_back() {
     let plan = plan(
         "name = \"t\"\nseed = 5\n[server]\ndiscard = true\nnfsvers = [4.1, 3]\n\

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use model::{ClientResult, Completion, Op, PathWork};
+use model::{ClientResult, Completion, ConnectionPolicy, Op, PathWork};
 use nfs_client::proto::client::Event as Ended;
 use nfs_client::{Connection, Scratch};
 use rustix::io::Errno;
@@ -26,8 +26,9 @@ use crate::sockets::{Sockets, WatchedSocket};
 pub struct Many {
     entries: Vec<Entry>,
     sockets: Sockets,
-    /// One ticket for each op that may be accepted, naming the entry that gets it.
+    /// One ticket for each op that may be accepted, naming the entry that gets it, or its client.
     tickets: VecDeque<u32>,
+    choice: Choice,
     /// Entries that got ops since they were last driven.
     to_drive: Vec<u32>,
     scratch: Scratch,
@@ -36,6 +37,48 @@ pub struct Many {
     /// Records of each of the server's addresses; empty unless there are several.
     paths: Vec<PathWork>,
     ticked_ns: u64,
+}
+
+/// How a client chooses one of its connections for an op.
+struct Choice {
+    policy: ConnectionPolicy,
+    /// Number of consecutive connections of each client.
+    of_client: usize,
+    /// The connection of each client that is next in turn.
+    turns: Vec<usize>,
+}
+
+impl Choice {
+    /// Returns the entry that gets an op.
+    #[inline]
+    fn choose(&mut self, ticket: u32, op: &Op, entries: &[Entry]) -> usize {
+        if self.policy == ConnectionPolicy::Share {
+            return ticket as usize;
+        }
+        let first = ticket as usize * self.of_client;
+        let turn = self.turns[ticket as usize];
+        let chosen = match self.policy {
+            ConnectionPolicy::PerFile => op.file as usize % self.of_client,
+            ConnectionPolicy::LeastInFlight => {
+                // Equal ones take turns.
+                let in_turn = (turn..self.of_client).chain(0..turn);
+                let in_flight = |number: &usize| entries[first + number].transfers.in_flight();
+                in_turn.min_by_key(in_flight).unwrap_or(turn)
+            }
+            ConnectionPolicy::RoundRobin | ConnectionPolicy::Share => turn,
+        };
+        self.turns[ticket as usize] = (chosen + 1) % self.of_client;
+        first + chosen
+    }
+
+    /// Returns the ticket for another op after one of an entry is done.
+    #[inline]
+    fn ticket_of(&self, entry: usize) -> u32 {
+        match self.policy {
+            ConnectionPolicy::Share => entry as u32,
+            _ => (entry / self.of_client) as u32,
+        }
+    }
 }
 
 /// A client's connection and the state of its socket's registration.
@@ -49,7 +92,7 @@ struct Entry {
 
 impl Many {
     /// Creates a backend for open connections. Each has at most `depth` ops in flight, or fewer if
-    /// its server grants fewer slots.
+    /// its server grants fewer slots and each connection has its own share of them.
     ///
     /// # Errors
     /// If the sockets cannot be registered with epoll.
@@ -62,13 +105,20 @@ impl Many {
         let count = connections.len();
         let mut depths = Vec::with_capacity(count);
         let mut entries = Vec::with_capacity(count);
+        let of_client = set.connections_per_client.max(1);
+        let turns = vec![0; count.div_ceil(of_client)];
+        let choice = Choice { policy: set.policy, of_client, turns };
         let mut common = WorkerState::new(set);
         for (number, mut connection) in connections.into_iter().enumerate() {
             connection.begin_tcp_counters();
             // Opens belong to the client that made them, which is the first one.
             common.wire_before.add(wire_bytes(&connection));
             let opens = if number < common.set.own { Opens::Own } else { Opens::OfAnother };
-            let depth = depth_on(&connection, depth);
+            let depth = match choice.policy {
+                ConnectionPolicy::Share => depth_on(&connection, depth),
+                // Without a free slot, ops wait at the connection that was chosen.
+                _ => depth,
+            };
             depths.push(depth);
             entries.push(Entry {
                 transfers: Transfers::new(depth, connection.free_slots(), opens)
@@ -81,7 +131,11 @@ impl Many {
         let mut many = Self {
             entries,
             sockets: Sockets::new()?,
-            tickets: make_tickets(&depths),
+            tickets: match choice.policy {
+                ConnectionPolicy::Share => make_tickets(&depths),
+                _ => make_tickets(&vec![depth; choice.turns.len()]),
+            },
+            choice,
             to_drive: Vec::with_capacity(count),
             scratch: Scratch::new(),
             clock,
@@ -121,7 +175,7 @@ impl Many {
         }
         // Each completed op entitles its client to another one.
         for _ in before..out.len() {
-            self.tickets.push_back(number as u32);
+            self.tickets.push_back(self.choice.ticket_of(number));
         }
         self.register_events(number).map_err(|errno| LostTarget(format!("epoll: {errno}")))
     }
@@ -215,10 +269,11 @@ impl Backend for Many {
         let now_ns = self.clock.now_ns();
         let mut accepted = 0;
         for op in batch {
-            let Some(number) = self.tickets.pop_front() else { break };
-            let transfers = &mut self.entries[number as usize].transfers;
+            let Some(ticket) = self.tickets.pop_front() else { break };
+            let number = self.choice.choose(ticket, op, &self.entries);
+            let transfers = &mut self.entries[number].transfers;
             accepted += transfers.accept(std::slice::from_ref(op), now_ns, &self.common);
-            self.queue_entry(number);
+            self.queue_entry(number as u32);
         }
         accepted
     }

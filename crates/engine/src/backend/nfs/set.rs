@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::OpKind;
 use model::units::Size;
-use model::{PathWork, WireBytes};
+use model::{ConnectionPolicy, PathWork, WireBytes};
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::version::ProtocolVersion;
@@ -93,6 +93,10 @@ pub struct NfsFiles {
     /// Number of connections, counted from the first, that belong to the client that opened the
     /// files. The others cannot use its opens.
     pub own: usize,
+    /// Number of consecutive connections that belong to each client.
+    pub connections_per_client: usize,
+    /// How a client chooses one of them for an op.
+    pub policy: ConnectionPolicy,
     /// Records of each client's work.
     pub clients: ClientRecords,
     /// Records of each of the server's addresses; empty unless there are several.

@@ -248,6 +248,11 @@ impl Transfers {
         true
     }
 
+    /// Returns the number of ops in flight.
+    pub(super) const fn in_flight(&self) -> usize {
+        self.ops.len() - self.free_ops.len()
+    }
+
     /// Returns true if no op is in flight.
     pub(super) const fn is_idle(&self) -> bool {
         self.free_ops.len() == self.ops.len()

@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError};
 
 use model::work::mark_of;
 use model::{
-    Caveat, CaveatCode, Durability, Evidence, Histogram, OpKind, OpMix, Opens, Pass, PathWork,
-    RunSpec, Stable, Workload,
+    Caveat, CaveatCode, ConnectionPolicy, Durability, Evidence, Histogram, OpKind, OpMix, Opens,
+    Pass, PathWork, RunSpec, Stable, Workload,
 };
 use nfs_client::proto::client::{File, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
@@ -51,8 +51,11 @@ impl NfsAccess {
         set.own = if is_owner { of_client as usize } else { 0 };
         let recorded = if spec.nfs().per_client { clients.len() } else { 0 };
         set.clients = ClientRecords::new(recorded, worker, spec.workers, of_client);
+        set.connections_per_client = of_client as usize;
+        set.policy = spec.nfs().connection_policy;
         set.paths = path_records(&mount, spec.nfs().nconnect, clients.len() as u32);
-        let per_connection = set.queue_depth.div_ceil(of_client as usize);
+        let depth = set.queue_depth;
+        let per_connection = depth_per_connection(spec, depth as u32) as usize;
         // Keep received data only if it is verified or processed byte by byte; otherwise, discard
         // it.
         let keeps = spec.verify || pass == Pass::CharRead;
@@ -96,8 +99,12 @@ impl NfsAccess {
         }
         let replaced = replaced_calls(&spec.op_mix, pass, &set);
         let limited = slots_limited(&connections, per_connection, mount.version());
-        let queue_depth: usize =
-            connections.iter().map(|connection| depth_on(connection, per_connection)).sum();
+        let queue_depth: usize = match set.policy {
+            ConnectionPolicy::Share => {
+                connections.iter().map(|connection| depth_on(connection, per_connection)).sum()
+            }
+            _ => depth * clients.len(),
+        };
         let backend = make_backend(connections, per_connection, set, &config.clock)?;
         caveats.extend(replaced);
         caveats.extend(limited);
@@ -194,6 +201,8 @@ impl NfsAccess {
             client_uids: spec.nfs().client_uids,
             own: 0,
             closable: false,
+            connections_per_client: 1,
+            policy: ConnectionPolicy::Share,
             clients: ClientRecords::default(),
             paths: Vec::new(),
         })
@@ -499,7 +508,7 @@ pub(super) fn session_plan(spec: &RunSpec) -> SessionPlan {
     let per_op = op_bytes(spec).div_ceil(u64::from(transfer_bytes)).clamp(1, CALLS_MAX as u64);
     let ahead = nfs.read_ahead.max(nfs.write_behind).div_ceil(per_op as u32);
     let of_client = connections_per_client(spec);
-    let per_connection = (spec.queue_depth + ahead).div_ceil(of_client);
+    let per_connection = depth_per_connection(spec, spec.queue_depth + ahead);
     let slots = (per_op as u32).saturating_mul(per_connection);
     SessionPlan {
         connections: spec.workers * of_client,
@@ -512,6 +521,15 @@ pub(super) fn session_plan(spec: &RunSpec) -> SessionPlan {
 fn connections_per_client(spec: &RunSpec) -> u32 {
     let further = spec.target.nfs().map_or(0, |nfs| nfs.further_addresses().len());
     spec.nfs().nconnect + further as u32
+}
+
+/// Returns how many ops a connection may have in flight if its client has `depth`.
+fn depth_per_connection(spec: &RunSpec, depth: u32) -> u32 {
+    match spec.nfs().connection_policy {
+        ConnectionPolicy::Share => depth.div_ceil(connections_per_client(spec)),
+        // Any of them may be the one that is chosen.
+        _ => depth,
+    }
 }
 
 /// Creates a record for each of the server's addresses, if there are several.

@@ -2,7 +2,7 @@
 
 use model::{
     Caveat, CrossCheck, Fact, Interference, IntervalSample, IntervalTimes, KindResult, PassResult,
-    Telemetry, Trial, TrialState,
+    PathWork, Telemetry, Trial, TrialState,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -70,6 +70,9 @@ struct PassPart<'a> {
     clients: Vec<ClientPart>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hosts: Vec<HostPart<'a>>,
+    /// What each of the server's addresses did, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<AddressPart<'a>>,
     /// Time of each rank from the start of the pass, if the slowest one decides the result.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     rank_times_ns: &'a [u64],
@@ -101,6 +104,29 @@ struct KindPart {
     /// Lower bound of each bucket in nanoseconds, and the number of times between it and the next.
     #[schemars(with = "Vec<[u64; 2]>")]
     response_time_buckets: Vec<(u64, u64)>,
+}
+
+/// Work over one of the server's addresses, including the warm-up of the pass.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Address")]
+struct AddressPart<'a> {
+    address: &'a str,
+    /// Connections that were meant for it.
+    connections: u32,
+    ops: u64,
+    bytes: u64,
+    /// Calls sent, including those repeated there.
+    calls: u64,
+    /// Bytes sent, counting everything above TCP.
+    sent_bytes: u64,
+    received_bytes: u64,
+    /// TCP segments that the client sent again.
+    segments_retransmitted: u64,
+    /// Connections that were lost, or could not be made, and moved to another address.
+    lost_connections: u64,
+    /// Calls in flight on them.
+    moved_calls: u64,
+    service_time: Times,
 }
 
 /// Response times in one interval of a pass.
@@ -173,10 +199,29 @@ impl<'a> PassPart<'a> {
                 .collect(),
             clients: pass.clients.iter().map(ClientPart::from_client).collect(),
             hosts: pass.hosts.iter().map(HostPart::from_host).collect(),
+            addresses: pass.scope.paths.iter().map(AddressPart::from_path).collect(),
             rank_times_ns: &pass.scope.rank_times_ns,
             frames: pass.scope.frames,
             training: pass.scope.training,
             telemetry: &pass.telemetry,
+        }
+    }
+}
+
+impl<'a> AddressPart<'a> {
+    fn from_path(path: &'a PathWork) -> Self {
+        Self {
+            address: &path.address,
+            connections: path.connections,
+            ops: path.ops,
+            bytes: path.bytes,
+            calls: path.calls,
+            sent_bytes: path.sent_bytes,
+            received_bytes: path.received_bytes,
+            segments_retransmitted: path.segments_retransmitted,
+            lost_connections: path.lost_connections,
+            moved_calls: path.moved_calls,
+            service_time: Times::from_histogram(&path.times),
         }
     }
 }
