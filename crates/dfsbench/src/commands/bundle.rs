@@ -40,7 +40,12 @@ pub(crate) fn run(args: &BundleArgs) -> Result<ExitCode, Failure> {
         return Err(refuse_unfinished(&campaign));
     }
     let sha256 = pack_campaign(&store, &campaign, args)?;
-    output::text(&describe(&store, &campaign, args, &sha256)?)?;
+    let text = describe(&store, &campaign, args, &sha256)?;
+    if output_file::is_stdout(path) {
+        output::message(text.trim_end());
+    } else {
+        output::text(&text)?;
+    }
     Ok(End::Ok.into())
 }
 
