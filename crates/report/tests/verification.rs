@@ -167,6 +167,11 @@ fn detects_bad_rows() {
         }
     });
     assert_eq!(failed, ["R06"]);
+    // The caveat was removed, but not the errors behind it.
+    let hidden = planted(|campaign| {
+        campaign.runs[0].trials[0].passes[0].kinds[0].errors.push((OpError(5), 3));
+    });
+    assert_eq!(hidden, ["R05"]);
     let cached = planted(|campaign| {
         let pass = &mut campaign.runs[0].trials[0].passes[0];
         pass.caveats.push(CaveatCode::Cached.because("nothing was read from storage"));
@@ -177,7 +182,7 @@ fn detects_bad_rows() {
         let check = CrossCheck { expected: 7, found: 6, source };
         campaign.runs[0].trials[3].passes[0].cross_checks.push(check);
     });
-    assert_eq!(count, ["R10"]);
+    assert_eq!(count, ["R05", "R10"]);
     let unsafe_write = planted(|campaign| {
         let pass = &mut campaign.runs[0].trials[0].passes[0];
         pass.caveats.push(CaveatCode::NotDurable.because("no COMMIT"));

@@ -16,7 +16,7 @@ const SETTINGS_MAX: usize = 3;
 /// Compares the runs of a campaign with those of its plan.
 pub(crate) fn check(campaign: &Campaign) -> PlanCheck {
     let trials = 1;
-    let plan = match resolve(campaign, None) {
+    let plan = match resolve(campaign, None).or_else(|error| resolve_in_job(campaign, error)) {
         Ok(plan) => plan,
         Err(error) => {
             let finding = Finding::whole(format!("the plan can't be used: {error}"));
@@ -28,18 +28,18 @@ pub(crate) fn check(campaign: &Campaign) -> PlanCheck {
         let differences = check_targets(campaign, &plan);
         return PlanCheck { runs: None, trials, differences };
     }
-    let mut differences = check_runs(campaign, &plan);
-    let hosts = job_hosts(campaign);
-    if !differences.is_empty()
-        && !hosts.is_empty()
-        && let Ok(with_job) = resolve(campaign, Some(hosts))
-    {
-        let again = check_runs(campaign, &with_job);
-        if again.len() < differences.len() {
-            differences = again;
-        }
-    }
+    let differences = check_runs(campaign, &plan);
     PlanCheck { runs: Some(plan.runs.len()), trials: trials_of(campaign, &plan), differences }
+}
+
+/// Resolves a plan that takes the hosts of its job; those were stored with the runs. The error is
+/// the one without a job.
+fn resolve_in_job(campaign: &Campaign, error: Failure) -> Result<Plan, Failure> {
+    let hosts = job_hosts(campaign);
+    if hosts.is_empty() {
+        return Err(error);
+    }
+    resolve(campaign, Some(hosts)).map_err(|_| error)
 }
 
 /// Resolves the stored plan. `job` has the hosts of a plan that takes those of its job.
@@ -136,4 +136,75 @@ pub(crate) fn lasting_spec(spec: &RunSpec) -> RunSpec {
         nfs.tls.ca = None;
     }
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use model::CampaignState;
+
+    use super::*;
+
+    const RECIPE: &str = include_str!("../../../../systems/knfsd.toml");
+
+    /// A campaign whose runs are those of a plan on another machine, by another user.
+    fn campaign(plan_toml: &str, job: Option<Vec<Host>>) -> Campaign {
+        let mut raw = RawPlan::parse(&format!("name = \"p\"\n{plan_toml}"), "plan").unwrap();
+        raw.read_systems(|_| Ok(RECIPE.to_owned())).unwrap();
+        let around = Surroundings { temp_dir: "/x".into(), uid: 7, gid: 7, seed: 42, job };
+        let plan = Plan::resolve(&raw, &around).unwrap();
+        let runs = (0..).zip(&plan.runs);
+        let runs = runs.map(|(index, spec)| Run { index, spec: spec.clone(), trials: Vec::new() });
+        Campaign {
+            id: 1,
+            name: "plan".into(),
+            started_unix_ms: 0,
+            tool_version: "0.1.0".into(),
+            command: String::new(),
+            question: Question::Figures,
+            plan_toml: plan.to_toml(),
+            seed: 42,
+            state: CampaignState::Complete,
+            facts: Vec::new(),
+            ceiling: None,
+            durability: Vec::new(),
+            runs: runs.collect(),
+        }
+    }
+
+    #[test]
+    fn plan_is_the_same_elsewhere() {
+        let system = r#"
+            host = [{ name = "h1", ssh = "r@h1" }, { name = "h2", ssh = "r@h2" }]
+            workload = [{ kind = "stream", nfsvers = "4.2", workers = [1, 2] }]
+            [[target]]
+            name = "s"
+            system = "/not/here/x.toml"
+            server = "h1"
+            client = "h2""#;
+        let nfs = "trials = 4\n[[target]]\nname = \"n\"\nurl = \"nfs://server/export\"\n\
+                   [[workload]]\nkind = \"stream\"\nio_size = [\"64KiB\", \"1MiB\"]\n";
+        for plan in [system, nfs] {
+            let found = check(&campaign(plan, None));
+            assert_eq!((found.runs, &found.differences), (Some(2), &Vec::new()), "{plan}");
+        }
+        assert_eq!(check(&campaign(nfs, None)).trials, 4);
+        let job = "[[target]]\nname = \"d\"\npath = \"/mnt\"\nhosts = \"job\"\n\
+                   [[workload]]\nkind = \"stream\"\n";
+        let hosts = vec![Host::local("n1"), Host::local("n2")];
+        assert_eq!(check(&campaign(job, Some(hosts))).differences, []);
+    }
+
+    #[test]
+    fn names_settings_that_differ() {
+        let mut campaign = campaign(
+            "[[target]]\nname = \"n\"\nnull = true\n[[workload]]\nkind = \"stream\"\n",
+            None,
+        );
+        campaign.runs[0].spec.workers = 9;
+        let found = check(&campaign).differences;
+        assert_eq!(found.len(), 1);
+        assert!(found[0].value.contains("workers is 9, and 1 in the plan"), "{found:?}");
+        campaign.plan_toml = "x".into();
+        assert!(check(&campaign).differences[0].value.contains("can't be used"));
+    }
 }

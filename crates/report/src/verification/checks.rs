@@ -2,8 +2,10 @@
 
 use model::units::Nanos;
 use model::{
-    CampaignState, CaveatCode, PassResult, Question, Run, Severity, Target, TrialState, Verdict,
+    CampaignState, CaveatCode, OpError, PassResult, Question, Run, Severity, Target, TrialState,
+    Verdict,
 };
+use stats::host_balance::straggling;
 use stats::judge;
 
 use super::{BundleContent, Finding, Rule, RuleResult, RuleSet, RuleSeverity};
@@ -113,6 +115,10 @@ impl RuleCheck<'_> {
                 findings.push(Finding::new(&stated.row, value));
             }
         }
+        findings.extend(self.of_passes(|row, pass| {
+            // Passes of an invalid row don't count, whatever their caveats.
+            if row.judged.verdict == Verdict::Invalid { None } else { find_hidden_caveat(pass) }
+        }));
         findings
     }
 
@@ -248,6 +254,30 @@ impl RuleCheck<'_> {
                 .then(|| format!("lasted {}", Nanos(pass.window_ns)))
         })
     }
+}
+
+/// Describes a caveat that follows from what a pass recorded, but that it doesn't have.
+fn find_hidden_caveat(pass: &PassResult) -> Option<String> {
+    let mut expected = Vec::new();
+    let failed = pass.errors();
+    if failed > 0 {
+        expected.push((CaveatCode::Errors, counted(failed as usize, "failed op")));
+    }
+    let errors = pass.kinds.iter().flat_map(|kind| &kind.errors);
+    if errors.into_iter().any(|(error, count)| *error == OpError::MISMATCH && *count > 0) {
+        expected.push((CaveatCode::DataMismatch, "wrong data".to_owned()));
+    }
+    if pass.cross_checks.iter().any(|check| check.expected != check.found) {
+        expected.push((CaveatCode::Accounting, "counts that differ".to_owned()));
+    }
+    if pass.hosts.len() > 1
+        && let Some(caveat) = straggling(pass.pass, &pass.hosts)
+    {
+        expected.push((caveat.code, caveat.evidence));
+    }
+    let has = |code: CaveatCode| pass.caveats.iter().any(|caveat| caveat.code == code);
+    let (code, why) = expected.into_iter().find(|(code, _)| !has(*code))?;
+    Some(format!("`{code}` is not stated, but recorded: {why}"))
 }
 
 /// Describes which trials of a run are missing without a stated reason.
