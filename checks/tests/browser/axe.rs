@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::OURS;
 
 /// Pages written by tests of `report` whose names mark them for examination.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "quick",
     "sweep",
     "programs",
@@ -24,10 +24,11 @@ const PAGES: [&str; 11] = [
     "contenders",
     "contenders-only",
     "durability",
+    "bundles",
 ];
 /// Test programs that write them.
-const WRITERS: [&str; 6] =
-    ["report", "many", "question_pages", "compared", "contenders", "durability"];
+const WRITERS: [&str; 7] =
+    ["report", "many", "question_pages", "compared", "contenders", "durability", "verification"];
 
 /// Opens everything that is folded on a page, up to a limit per kind.
 const UNFOLD: &str = "document.querySelectorAll('details').forEach((fold, number) => {

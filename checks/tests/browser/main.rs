@@ -53,6 +53,7 @@ checks! {
     #[ignore = "takes two minutes: runs every night"]
     finds_no_accessibility_problems: 400 s, axe::finds_nothing();
     opens_page_of_ten_thousand_runs: 400 s, page::open_ten_thousand_runs();
+    sorts_and_filters_page_of_bundles: 120 s, page::look_at_bundles();
     shows_campaigns_live: 300 s, {
         // Its campaigns must not be those of the page.
         let folder = TempDir::new()?;

@@ -120,7 +120,7 @@ fn reads(tab: &mut Tab<'_>) -> Result<()> {
 
 /// Opens the page of ten thousand runs, sorts it, and goes to its second part.
 pub fn open_ten_thousand_runs() -> Result<()> {
-    let page = written_by_test("ten_thousand", "ten-thousand.html")?;
+    let page = written_by_test("many", "ten_thousand", "ten-thousand.html")?;
     let bytes = std::fs::metadata(&page)?.len();
     ensure!(bytes < PAGE_BYTES_MAX, "the page has {bytes} bytes");
     let mut browser = Browser::start()?;
@@ -140,6 +140,42 @@ pub fn open_ten_thousand_runs() -> Result<()> {
     tab.expect_silent_console()
 }
 
+/// Filters the page of many bundles by verdict and by text, and sorts it by day.
+pub fn look_at_bundles() -> Result<()> {
+    let page = written_by_test("verification", "page_of_bundles", "bundles.html")?;
+    let mut browser = Browser::start()?;
+    let mut tab = browser.open_tab()?;
+    tab.open(&format!("file://{}", page.display()))?;
+    let status = "document.querySelector('[role=status]').textContent";
+    tab.expect(status, &json!("rows 1 to 200 of 604 rows"))?;
+    choose(&mut tab, ".filters", "bundle", "bad.dfsb")?;
+    tab.expect(status, &json!("4 of 604 rows"))?;
+    choose(&mut tab, ".filters", "verdict", "valid")?;
+    tab.expect(status, &json!("4 of 604 rows"))?;
+    choose(&mut tab, ".filters", "bundle", "")?;
+    choose(&mut tab, ".filters", "verdict", "")?;
+    // By day: those of the bad bundle are a day older.
+    let press = "[...document.querySelectorAll('button')]
+        .find((button) => button.textContent === 'measured').click()";
+    let first = "document.querySelector('.sortable tbody tr').cells[8].textContent";
+    tab.eval(press)?;
+    tab.expect(first, &json!("bad.dfsb"))?;
+    tab.eval(press)?;
+    tab.expect(first, &json!("large.dfsb"))?;
+    tab.eval(
+        "(() => {
+            const search = document.querySelector('input[type=search]');
+            search.value = 'workers 8';
+            search.dispatchEvent(new Event('input'));
+        })()",
+    )?;
+    let words = "[...document.querySelectorAll('#bundle-results tbody tr')]
+        .every((row) => row.textContent.includes('workers 8'))";
+    tab.expect(words, &json!(true))?;
+    reads(&mut tab)?;
+    tab.expect_silent_console()
+}
+
 /// Counts the elements of a page, and refuses more than a phone opens with ease.
 fn count_elements(tab: &mut Tab<'_>) -> Result<u64> {
     let elements = tab.eval("document.querySelectorAll('*').length")?;
@@ -151,7 +187,7 @@ fn count_elements(tab: &mut Tab<'_>) -> Result<u64> {
 /// Opens the page of a matrix of 240 runs: charts within a few screens above all results, a chooser
 /// that redraws them, map cells with names.
 pub fn look_at_a_matrix() -> Result<()> {
-    let page = written_by_test("a_page_of_a_matrix", "matrix.html")?;
+    let page = written_by_test("many", "a_page_of_a_matrix", "matrix.html")?;
     let bytes = std::fs::metadata(&page)?.len();
     let mut browser = Browser::start()?;
     let mut tab = browser.open_tab()?;
@@ -245,8 +281,8 @@ fn names_cells(tab: &mut Tab<'_>) -> Result<()> {
 }
 
 /// Returns a page written by a test of `report`.
-fn written_by_test(test_name: &str, file: &str) -> Result<PathBuf> {
-    let test = test_programs::find_test_program("report", "many")?;
+fn written_by_test(program: &str, test_name: &str, file: &str) -> Result<PathBuf> {
+    let test = test_programs::find_test_program("report", program)?;
     proc::capture_stdout(test.command().arg(test_name))?;
     Ok(repo::target_folder().join("tmp").join(file))
 }

@@ -3,6 +3,7 @@
 //! [`RunArgs`], [`ProbeArgs`] and [`ServeArgs`] have files of their own.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
+mod bundle;
 mod compare;
 mod config_file;
 mod contenders;
@@ -36,6 +37,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use report::Format;
 
+pub(crate) use bundle::{BundleArgs, VerifyArgs};
 pub(crate) use compare::{Adjustment, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
 pub(crate) use contenders::ContendersArgs;
 pub(crate) use curve::CurveArgs;
@@ -140,6 +142,10 @@ pub(crate) enum Command {
     View(ViewArgs),
     #[command(about = "Export campaigns as Parquet, CSV or JSON, one file per table")]
     Export(ExportArgs),
+    #[command(about = "Pack a campaign into one file that others can check")]
+    Bundle(BundleArgs),
+    #[command(about = "Check bundles by rules, and make one page of them")]
+    Verify(VerifyArgs),
     #[command(about = "Compare two campaigns, or two selections of one")]
     Compare(CompareArgs),
     #[command(about = "Compare the file systems in a campaign: durability, differences and speed")]
@@ -258,7 +264,7 @@ pub(crate) struct TrialArgs {
 #[command(after_help = REPORT_EXAMPLES)]
 pub(crate) struct ReportArgs {
     /// Number of a campaign in the results file, `last`, another results file (its last campaign),
-    /// or FILE:N; several are combined into one report
+    /// FILE:N, or a bundle; several are combined into one report
     #[arg(default_value = "last", value_name = "CAMPAIGN")]
     pub campaigns: Vec<String>,
     /// The properties that distinguish campaigns

@@ -2,6 +2,7 @@
 //! arguments and returns the exit code.
 
 pub(crate) mod agent;
+pub(crate) mod bundle;
 pub(crate) mod campaign;
 pub(crate) mod capture;
 pub(crate) mod catalog;
@@ -28,4 +29,5 @@ pub(crate) mod soak;
 pub(crate) mod system_up;
 pub(crate) mod systems;
 pub(crate) mod trace_export;
+pub(crate) mod verify;
 pub(crate) mod view;

@@ -29,9 +29,9 @@ use std::process::ExitCode;
 use args::defaults::UsedDefault;
 use args::{AgentArgs, Command};
 use commands::{
-    agent, campaign, capture, catalog, clean, compare, config, contenders, contents, curve,
+    agent, bundle, campaign, capture, catalog, clean, compare, config, contenders, contents, curve,
     describe, durability, k8s, ladder, manual, pace, probe, ramp, render, replay, resume, serve,
-    slurm, soak, systems, view,
+    slurm, soak, systems, verify, view,
 };
 use exit::Failure;
 use plans::presets;
@@ -91,6 +91,8 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Rm(args) => catalog::rm(&args),
         Command::Import(args) => catalog::import(&args),
         Command::Export(args) => catalog::export(&args),
+        Command::Bundle(args) => bundle::run(&args),
+        Command::Verify(args) => verify::run(&args),
         Command::Report(report) => render::report(&report),
         Command::View(args) => view::run(&args),
         Command::Compare(args) => compare::compare(&args),

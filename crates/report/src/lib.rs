@@ -20,6 +20,7 @@ mod page;
 mod question;
 mod table;
 mod text_grid;
+pub mod verification;
 pub mod view_pages;
 
 use model::{Campaign, Question};

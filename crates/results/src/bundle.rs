@@ -1,10 +1,10 @@
 //! Bundles: one campaign in one file that others can check.
 //!
 //! [`pack`] writes a bundle and [`unpack`] reads one. A bundle is a tar archive with exactly the
-//! members of [`MEMBERS`], in this order and in one encoding: owner, mode and time are fixed, so the
-//! same members always are the same bytes, and a reader accepts nothing else. The manifest contains
-//! the size and the SHA-256 of each member after it, and a member of its own contains the SHA-256 of
-//! the manifest. So every byte of the file is either checked by a hash or known in advance.
+//! members of `MEMBERS`, in this order and in one encoding: owner, mode and time are fixed, so the
+//! same members are always the same bytes, and a reader accepts nothing else. The manifest contains
+//! the size and the SHA-256 of each member after it, and a member of its own contains the SHA-256
+//! of the manifest. So every byte of the file is either checked by a hash or known in advance.
 //!
 //! Hashes show that nothing was changed since the bundle was packed, not who packed it.
 //!
@@ -134,7 +134,7 @@ pub enum UnpackError {
     NotABundle,
     /// A bundle of another version of the format.
     #[error(
-        "it has format {0}, but this dfsbench reads format {BUNDLE_FORMAT} (hint: use a newer dfsbench)"
+        "it has format {0}, but this dfsbench reads {BUNDLE_FORMAT} (hint: use a newer dfsbench)"
     )]
     OtherFormat(u64),
     /// It was changed after it was packed, or cut off.
@@ -148,8 +148,8 @@ pub enum UnpackError {
     Write(io::Error),
 }
 
-/// Packs a campaign. `results` is a file that contains only this campaign. Returns the SHA-256 of the
-/// whole bundle.
+/// Packs a campaign. `results` is a file that contains only this campaign. Returns the SHA-256 of
+/// the whole bundle.
 ///
 /// # Errors
 /// If the results can't be read, the output can't be written, or a member exceeds its limit.
@@ -257,8 +257,8 @@ fn sum_line(manifest: &[u8]) -> String {
     format!("{:x}  {MANIFEST}\n", Sha256::digest(manifest))
 }
 
-/// Reads a bundle, and writes its results file to `results`. Memory and disk are used only up to the
-/// limits of members, whatever the file claims.
+/// Reads a bundle, and writes its results file to `results`. Memory and disk are used only up to
+/// the limits of members, whatever the file claims.
 ///
 /// # Errors
 /// If the file is not a bundle, or differs in any byte from what [`pack`] writes.

@@ -158,7 +158,11 @@ fn extracts_same_bytes_from_any_file() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     /// Every position is checked: flips any bit of any byte.
     #[test]
@@ -170,7 +174,10 @@ proptest! {
     }
 
     #[test]
-    fn survives_arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..4096), kept in 0..8000_usize) {
+    fn survives_arbitrary_bytes(
+        bytes in prop::collection::vec(any::<u8>(), 0..4096),
+        kept in 0..8000_usize,
+    ) {
         prop_assert!(unpack(bytes.as_slice(), &mut Vec::new()).is_err());
         let front = &SMALL[..kept.min(SMALL.len() - 1)];
         prop_assert!(unpack([front, &bytes].concat().as_slice(), &mut Vec::new()).is_err());

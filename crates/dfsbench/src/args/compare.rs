@@ -47,7 +47,7 @@ If campaigns differ in more than one property, the output lists those that can't
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct CompareArgs {
     /// Number of a campaign in the results file, `last`, another results file (its last campaign),
-    /// or FILE:N; or the FILE.json of `dfsbench replay --format json`
+    /// FILE:N, or a bundle; or the FILE.json of `dfsbench replay --format json`
     pub before: String,
     /// The other side, in the same form [default: the same campaign, with two --where]
     pub after: Option<String>,
@@ -122,7 +122,7 @@ pub(crate) struct ByArgs {
 #[command(after_help = FACTORS_EXAMPLES)]
 pub(crate) struct FactorsArgs {
     /// Number of a campaign in the results file, `last`, another results file (its last campaign),
-    /// or FILE:N; several are analyzed together
+    /// FILE:N, or a bundle; several are analyzed together
     #[arg(default_value = "last", value_name = "CAMPAIGN")]
     pub campaigns: Vec<String>,
     /// The properties that distinguish campaigns

@@ -28,7 +28,7 @@ Exit codes: 0 ok, 2 wrong usage, 4 a contender failed in some work and has no re
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ContendersArgs {
     /// Number of a campaign in the results file, `last`, another results file (its last campaign),
-    /// or FILE:N
+    /// FILE:N, or a bundle
     #[arg(default_value = "last", value_name = "CAMPAIGN")]
     pub campaign: String,
     /// Contender that others are compared with: a target and the plan's settings of its system

@@ -35,7 +35,7 @@ pub(crate) const GROUPS: [Group; 6] = [
     },
     Group {
         heading: "Results",
-        commands: &["list", "show", "note", "tag", "rm", "import", "export"],
+        commands: &["list", "show", "note", "tag", "rm", "import", "export", "bundle", "verify"],
     },
     Group { heading: "Traffic", commands: &["capture", "describe", "replay"] },
     Group { heading: "Hosts", commands: &["probe", "serve", "systems", "clean", "slurm", "k8s"] },

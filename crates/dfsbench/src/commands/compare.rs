@@ -19,7 +19,7 @@ use crate::args::{Adjustment, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
 use crate::commands::replay;
 use crate::exit::{End, Failure};
 use crate::files::output_file;
-use crate::stored::{joined, memory_guard};
+use crate::stored::joined;
 use crate::terminal::output::{self, Printable};
 
 /// Settings that rows must have, as (name, value).
@@ -201,8 +201,8 @@ fn decide_end(compared: &CampaignComparison, inconclusive: Inconclusive) -> End 
 
 /// Loads a campaign by its name, and also returns the name of its file.
 fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Failure> {
-    let (store, id) = joined::find_campaign(named, results)?;
-    Ok((memory_guard::load(&store, id)?, store.path().display().to_string()))
+    let loaded = joined::load_campaign(named, results)?;
+    Ok((loaded.campaign, loaded.file))
 }
 
 /// Parses what counts as a difference and what exceeds a bound.

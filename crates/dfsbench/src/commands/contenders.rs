@@ -16,7 +16,7 @@ use report::{UnknownContender, render_contenders};
 use crate::args::ContendersArgs;
 use crate::exit::{End, Failure};
 use crate::files::output_file;
-use crate::stored::{joined, memory_guard};
+use crate::stored::joined;
 use crate::terminal::output::{self, Printable};
 
 /// Prints or writes the comparison of a campaign's contenders.
@@ -27,8 +27,8 @@ pub(crate) fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         output_file::check(path, Some(&args.results))?;
     }
-    let (store, id) = joined::find_campaign(&args.campaign, &args.results)?;
-    let campaign = memory_guard::load(&store, id)?;
+    let campaign = joined::load_campaign(&args.campaign, &args.results)?.campaign;
+    let id = campaign.id;
     if campaign.question == Question::Durability {
         let what = format!("campaign {id} measured durability and has no contenders to compare");
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench report {id}`)")));

@@ -17,6 +17,7 @@ use crate::exit::Failure;
 use crate::files::{input_file, user_dirs};
 use crate::plans::surroundings;
 use crate::stored::joined;
+use crate::stored::plan_check::lasting_spec;
 use crate::terminal::output;
 
 /// Runs the missing trials of a stored campaign.
@@ -154,17 +155,4 @@ fn name_hosts<'a>(specs: impl Iterator<Item = &'a RunSpec>) -> String {
     };
     let names: Vec<_> = most.client_hosts().iter().map(|host| host.name.as_str()).collect();
     names.join(", ")
-}
-
-/// Removes everything from a run that changes with each start of the in-memory server.
-fn lasting_spec(spec: &RunSpec) -> RunSpec {
-    let mut spec = spec.clone();
-    if let Some(nfs) = spec.target.nfs_mut()
-        && nfs.embedded
-    {
-        nfs.port = None;
-        nfs.mount_port = None;
-        nfs.tls.ca = None;
-    }
-    spec
 }

@@ -141,7 +141,7 @@ pub(crate) fn kind_name(kind: rustix::fs::FileType) -> &'static str {
 }
 
 /// Returns true if a path refers to this process's own stdout.
-fn is_stdout(path: &Path) -> bool {
+pub(crate) fn is_stdout(path: &Path) -> bool {
     matches!(path.to_str(), Some("/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1"))
 }
 

@@ -1,17 +1,18 @@
-//! Finds campaigns by name, and loads those of `dfsbench report` and `dfsbench factors` as a single
-//! set of runs.
+//! Finds campaigns by name, in results files and bundles, and loads those of `dfsbench report` and
+//! `dfsbench factors` as a single set of runs.
 
 use std::path::{Path, PathBuf};
 
 use model::setting::Setting;
+use model::{Campaign, CampaignLine};
 use report::{CampaignSource, JoinedCampaigns, UnknownProperty};
 use results::Store;
 
 use crate::exit::Failure;
-use crate::stored::memory_guard;
+use crate::stored::{bundle_file, memory_guard};
 
-/// Loads campaigns by name: `3`, `last`, `file.db` or `file.db:3`. `by` lists the properties that
-/// distinguish them; if it is empty, they are determined automatically.
+/// Loads campaigns by name: `3`, `last`, `file.db`, `file.db:3` or a bundle. `by` lists the
+/// properties that distinguish them; if it is empty, they are determined automatically.
 ///
 /// # Errors
 /// If one can't be found or is named twice, or if `by` lists a property that doesn't differ.
@@ -23,20 +24,50 @@ pub(crate) fn load(
     let mut sources = Vec::with_capacity(named.len());
     let mut known: Vec<(String, &String)> = Vec::new();
     for name in named {
-        let (store, id) = find_campaign(name, results)?;
-        let line = store.line(id)?;
+        let LoadedCampaign { campaign, line, file } = load_campaign(name, results)?;
         if let Some((_, before)) = known.iter().find(|(uuid, _)| *uuid == line.uuid) {
             return Err(Failure::Usage(format!(
-                "`{before}` and `{name}` are the same campaign, {id} of {} (hint: name each \
+                "`{before}` and `{name}` are the same campaign, {} of {file} (hint: name each \
                  campaign once; `dfsbench list` shows them)",
-                store.path().display()
+                line.id
             )));
         }
         known.push((line.uuid, name));
-        let campaign = memory_guard::load(&store, id)?;
         sources.push(CampaignSource { campaign, tags: line.tags, label: name.clone() });
     }
     JoinedCampaigns::new(sources, by).map_err(|unknown| refuse_property(&unknown))
+}
+
+/// A campaign in memory.
+#[derive(Debug)]
+pub(crate) struct LoadedCampaign {
+    pub campaign: Campaign,
+    pub line: CampaignLine,
+    /// Path of its results file or bundle.
+    pub file: String,
+}
+
+/// Loads a campaign by name: `3`, `last`, `file.db`, `file.db:3` or a bundle.
+///
+/// # Errors
+/// If the file can't be read or contains no campaign, or a bundle is damaged.
+pub(crate) fn load_campaign(named: &str, results: &Path) -> Result<LoadedCampaign, Failure> {
+    if !bundle_file::is_bundle(Path::new(named)) {
+        let (store, id) = find_campaign(named, results)?;
+        let file = store.path().display().to_string();
+        let campaign = memory_guard::load(&store, id)?;
+        return Ok(LoadedCampaign { campaign, line: store.line(id)?, file });
+    }
+    let opened = bundle_file::open(Path::new(named))?.map_err(|problems| {
+        Failure::Usage(format!(
+            "bundle `{named}` is damaged: {} (hint: get it again)",
+            problems.join("; ")
+        ))
+    })?;
+    let store = &opened.store;
+    let campaign = memory_guard::load(store, bundle_file::CAMPAIGN)?;
+    let line = store.line(bundle_file::CAMPAIGN)?;
+    Ok(LoadedCampaign { campaign, line, file: named.to_owned() })
 }
 
 /// Finds a campaign by name: `3`, `last`, `file.db` or `file.db:3`.

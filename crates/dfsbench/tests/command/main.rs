@@ -4,6 +4,7 @@
 mod agents;
 mod bad_input;
 mod book;
+mod bundles;
 mod cli;
 mod compare;
 mod configuration;

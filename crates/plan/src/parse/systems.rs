@@ -7,7 +7,7 @@
 use model::SiteMount;
 use model::options::{check_remote_options, check_remote_source, check_remote_type};
 use model::setting::{Setting, Value};
-use model::system::{AccessWay, SecretSource};
+use model::system::{AccessWay, Recipe, SecretSource};
 
 use crate::parse::document::{Field, Table};
 use crate::parse::placement;
@@ -184,6 +184,19 @@ pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, Pl
 }
 
 impl RawPlan {
+    /// Uses recipes that are known already, such as those of stored runs, instead of reading them;
+    /// `find` returns the one of a name or path.
+    pub fn use_recipes(&mut self, find: impl Fn(&str) -> Option<Recipe>) {
+        for target in &mut self.targets {
+            if let TargetArg::Lab(lab) = &mut target.what
+                && let Some(system) = &mut lab.system
+                && let Some(recipe) = find(&system.source.value)
+            {
+                system.recipe = Some(recipe);
+            }
+        }
+    }
+
     /// Reads the recipes that are given by path; `read` returns the text of a file.
     ///
     /// # Errors

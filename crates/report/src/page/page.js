@@ -20,6 +20,8 @@
 
   // Number of a cell; null if it is a word or empty.
   const quantity = (text) => {
+    // A date is ordered as text.
+    if (/^\d{4}-\d\d-\d\d/.test(text)) return null;
     const found = /^(?:[▲▼]\s*)?[±+]?([0-9]+(?:\.[0-9]+)?)\s*([^\s(]*)/.exec(text);
     return found && Number(found[1]) * (UNITS[found[2]] ?? 1);
   };
