@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use args::defaults::UsedDefault;
 use args::{AgentArgs, Command};
 use commands::{
-    agent, campaign, capture, catalog, clean, compare, config, contenders, contents, curve,
+    agent, bisect, campaign, capture, catalog, clean, compare, config, contenders, contents, curve,
     describe, durability, k8s, ladder, manual, pace, probe, ramp, render, replay, resume, serve,
     slurm, soak, systems, view,
 };
@@ -93,6 +93,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Export(args) => catalog::export(&args),
         Command::Report(report) => render::report(&report),
         Command::View(args) => view::run(&args),
+        Command::Compare(args) if args.bisect => bisect::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Contenders(args) => contenders::run(&args),
         Command::Factors(args) => compare::factors(&args),
