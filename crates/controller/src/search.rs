@@ -4,6 +4,7 @@
 //! the campaign and stored with its trials like any other run, so all measurements are kept no
 //! matter how the search ends.
 
+pub mod alternation;
 pub mod closed_loop;
 pub mod curve_plan;
 pub mod raised_load;

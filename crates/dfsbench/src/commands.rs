@@ -2,6 +2,7 @@
 //! arguments and returns the exit code.
 
 pub(crate) mod agent;
+pub(crate) mod bisect;
 pub(crate) mod bundle;
 pub(crate) mod campaign;
 pub(crate) mod capture;

@@ -7,6 +7,9 @@
 //! | 2 | usage, plan, or a results file that can't be used |
 //! | 3 | a server, host or output can't be used, has no room or isn't restored; or a bug |
 //! | 4 | measured, but something is invalid, failed or was interrupted |
+//!
+//! `git bisect run` takes 1 to 127 for an answer about a commit and stops from 128 on. So with
+//! `compare --bisect`, the codes of errors are 128 higher ([`use_git_codes`]).
 
 use std::io::ErrorKind;
 use std::process::{self, ExitCode};
@@ -199,8 +202,29 @@ impl Failure {
             Self::Interrupted(what) => output::message(what),
             _ => output::message(&format!("error: {failure}")),
         }
-        ExitCode::from(failure.code())
+        ExitCode::from(process_code(failure.code()))
     }
+}
+
+/// Number added to the exit codes of errors, so that git stops a search.
+const GIT_ABORTS: u8 = 128;
+
+/// Set if git reads the exit code.
+static HAS_GIT_CODES: AtomicBool = AtomicBool::new(false);
+
+/// Makes this process end with 128 or more after any error, usage and interruption included.
+pub(crate) fn use_git_codes() {
+    HAS_GIT_CODES.store(true, Relaxed);
+}
+
+/// Returns true if git reads the exit code.
+pub(crate) fn has_git_codes() -> bool {
+    HAS_GIT_CODES.load(Relaxed)
+}
+
+/// Returns the exit code of a process that gives up with this code.
+pub(crate) fn process_code(code: u8) -> u8 {
+    if has_git_codes() { GIT_ABORTS + code } else { code }
 }
 
 /// Set when a change to a host could not be undone.
@@ -231,7 +255,7 @@ pub(crate) fn check_restored(code: ExitCode) -> Result<ExitCode, Failure> {
 pub(crate) fn end_now(why: &str, code: u8) -> ! {
     output::clear_bar();
     output::message(why);
-    process::exit(i32::from(code))
+    process::exit(i32::from(process_code(code)))
 }
 
 /// Exits an agent whose threads are stuck in a mount.

@@ -29,9 +29,9 @@ use std::process::ExitCode;
 use args::defaults::UsedDefault;
 use args::{AgentArgs, Command};
 use commands::{
-    agent, bundle, campaign, capture, catalog, clean, compare, config, contenders, contents, curve,
-    describe, durability, k8s, ladder, manual, pace, probe, ramp, render, replay, resume, serve,
-    slurm, soak, systems, verify, view,
+    agent, bisect, bundle, campaign, capture, catalog, clean, compare, config, contenders,
+    contents, curve, describe, durability, k8s, ladder, manual, pace, probe, ramp, render, replay,
+    resume, serve, slurm, soak, systems, verify, view,
 };
 use exit::Failure;
 use plans::presets;
@@ -95,6 +95,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Verify(args) => verify::run(&args),
         Command::Report(report) => render::report(&report),
         Command::View(args) => view::run(&args),
+        Command::Compare(args) if args.bisect => bisect::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Contenders(args) => contenders::run(&args),
         Command::Factors(args) => compare::factors(&args),

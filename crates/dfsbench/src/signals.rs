@@ -207,7 +207,7 @@ fn register_handler(
     is_second: &Arc<AtomicBool>,
     sender: &UnixStream,
 ) -> io::Result<()> {
-    let code = i32::from(End::Invalid.code());
+    let code = i32::from(exit::process_code(End::Invalid.code()));
     flag::register_conditional_shutdown(signal, code, Arc::clone(is_second))?;
     flag::register(signal, Arc::clone(stop))?;
     flag::register(signal, Arc::clone(SIGNALED.get_or_init(Arc::default)))?;
@@ -245,7 +245,7 @@ pub(crate) fn end_now() -> ! {
     if let Some(line) = left_behind(directory, progress.as_ref()) {
         output::message(&line);
     }
-    low_level::exit(i32::from(End::Invalid.code()));
+    low_level::exit(i32::from(exit::process_code(End::Invalid.code())));
 }
 
 /// Describes what a process that ends immediately leaves behind.

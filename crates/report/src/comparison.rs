@@ -6,6 +6,7 @@
 //! out. If there is a bound, anything that could not be decided counts as not passed.
 
 mod bars;
+mod bisect;
 mod caveats;
 mod curves;
 mod json;
@@ -27,6 +28,7 @@ use crate::Format;
 use crate::document::terminal::Screen;
 use crate::document::{self, Document, Form};
 
+pub use bisect::{BisectJudgment, BisectMetric, BisectRequest};
 pub(crate) use caveats::Reservations;
 pub use curves::CurvePair;
 pub use measure::{ComparedFigure, ComparisonBound, Measure};

@@ -40,9 +40,9 @@ pub use campaign::next_step::NextStep;
 pub use campaign::requirements::RequirementOutcome;
 pub use chart::{Picture, over_time};
 pub use comparison::{
-    CampaignComparison, ComparedFigure, ComparisonBound, ComparisonRules, ComparisonSide,
-    CurvePair, Difference, LeftOut, Measure, RowPair, Selection, is_same, label_names,
-    label_values, setting_names, setting_values,
+    BisectJudgment, BisectMetric, BisectRequest, CampaignComparison, ComparedFigure,
+    ComparisonBound, ComparisonRules, ComparisonSide, CurvePair, Difference, LeftOut, Measure,
+    RowPair, Selection, is_same, label_names, label_values, setting_names, setting_values,
 };
 pub use contenders::{ContenderComparison, UnknownContender, render_contenders};
 pub use document::terminal::{ReportDetail, Screen, paint};

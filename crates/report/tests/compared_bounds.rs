@@ -7,8 +7,12 @@ use model::testing::RunBuilder;
 use model::{
     BackendKind, Campaign, CaveatCode, Histogram, NfsVersion, Proto, RunSpec, Target, Workload,
 };
-use report::{CampaignComparison, ComparisonBound, ComparisonRules, Format, Measure, Selection};
+use report::{
+    BisectJudgment, BisectMetric, BisectRequest, CampaignComparison, ComparisonBound,
+    ComparisonRules, Format, Measure, Selection,
+};
 use stats::Outcome;
+use stats::bisect::{BisectRule, BisectVerdict};
 
 fn over(version: NfsVersion, proto: Proto) -> RunSpec {
     let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
@@ -352,4 +356,68 @@ fn writes_test_case_per_figure() {
     assert!(junit.contains("rate fell by 50 % ("), "{junit}");
     let unbounded = whole(&before, &after, ComparisonRules::default()).render(Format::Junit);
     assert_eq!(checked(&unbounded), [0, 0, 2], "{unbounded}");
+}
+
+/// A mix on a good build and on one to judge, with these speeds.
+fn builds(good: u64, now: u64, trials: u32) -> Campaign {
+    let target = |name| spec(name, BackendKind::Nfs, Workload::Mixed);
+    made(vec![(target("good"), good, trials), (target("now"), now, trials)])
+}
+
+/// Judges the target `now` of a campaign against `good` of another one, or of the same.
+fn judge_build(good: &Campaign, now: &Campaign, metric: &str) -> Result<BisectJudgment, String> {
+    let request = BisectRequest {
+        difference: 0.1,
+        metrics: vec![BisectMetric::parse(metric)?],
+        is_paired: std::ptr::eq(good, now),
+    };
+    let side = |campaign, only| Selection { campaign, only };
+    let rule = BisectRule::new(20, 1).unwrap();
+    request.judge(&rule, side(good, &only("target=good")), side(now, &only("target=now")))
+}
+
+#[test]
+fn judges_builds_in_pairs() {
+    for (good, now, verdict) in [
+        (100, 90, BisectVerdict::Bad),
+        (100, 99, BisectVerdict::Good),
+        (100, 120, BisectVerdict::Good),
+        (100, 95, BisectVerdict::Good),
+    ] {
+        let campaign = builds(good, now, 15);
+        let judgment = judge_build(&campaign, &campaign, "mixed.rate").unwrap();
+        assert_eq!((judgment.verdict, judgment.trials), (verdict, 15), "{judgment:?}");
+        assert!(judgment.is_worth_more, "{judgment:?}");
+    }
+    // Too few trials decide nothing; stored ones need more than half of the difference.
+    let few = builds(100, 50, 10);
+    assert_eq!(judge_build(&few, &few, "rate").unwrap().verdict, BisectVerdict::Open);
+    let [stored, slow, half] = [(100, 100), (100, 80), (100, 93)].map(|it| builds(it.0, it.1, 15));
+    let judgment = judge_build(&stored, &slow, "rate").unwrap();
+    assert_eq!(judgment.verdict, BisectVerdict::Bad, "{judgment:?}");
+    assert_eq!(judge_build(&stored, &half, "rate").unwrap().verdict, BisectVerdict::Open);
+}
+
+#[test]
+fn judges_no_unusable_builds() {
+    let add = |campaign: &mut Campaign, run: usize, code: CaveatCode| {
+        for trial in &mut campaign.runs[run].trials {
+            trial.passes[0].caveats.push(code.because("planted"));
+        }
+    };
+    let mut cached = builds(100, 90, 15);
+    add(&mut cached, 1, CaveatCode::Cached);
+    let judgment = judge_build(&cached, &cached, "rate").unwrap();
+    assert_eq!((judgment.verdict, judgment.is_worth_more), (BisectVerdict::Open, false));
+    assert!(judgment.sentence.contains("`cached`"), "{}", judgment.sentence);
+    // An invalid build can't be judged, and without a valid good one, nothing can.
+    let mut invalid = builds(100, 90, 15);
+    add(&mut invalid, 1, CaveatCode::Accounting);
+    assert_eq!(judge_build(&invalid, &invalid, "rate").unwrap().verdict, BisectVerdict::Open);
+    add(&mut invalid, 0, CaveatCode::Accounting);
+    assert!(judge_build(&invalid, &invalid, "rate").unwrap_err().contains("no usable result"));
+    let mut other = builds(100, 90, 15);
+    other.runs[0].spec.workers = 9;
+    assert!(judge_build(&other, &other, "rate").unwrap_err().contains("same settings"));
+    assert!(BisectMetric::parse("write.speed").unwrap_err().contains("service-p99"));
 }

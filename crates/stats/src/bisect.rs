@@ -6,15 +6,17 @@
 //! threshold is half the difference that is searched for: both a build without it and one with all
 //! of it are equally far away.
 //!
-//! Trials of both builds that alternate are compared in pairs, by Wilcoxon's signed-rank test. The
-//! order within a pair is random, so the test is exact whatever the noise and the drift are. Trials
+//! Trials of both builds that alternate are compared in pairs, by two tests of which either is
+//! enough: Wilcoxon's signed-rank test needs the fewest trials if noise is even, and the sign test
+//! if other work disturbs many trials a lot. The order within a pair is random, so both are exact
+//! whatever the noise and the drift are. Trials
 //! that were stored earlier can't be paired. They are compared by the rank test, and since nothing
 //! shows how much the machine has changed since then, an answer has to be further away from the
 //! threshold ([`STORED_SHARES`]).
 //!
 //! **Source:** Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945);
 //! Lehmann, "Nonparametrics" (1975), 3.2 (randomization of pairs); Bonferroni's inequality for the
-//! looks, as in Pocock, "Group sequential methods", Biometrika 64 (1977), section 1.
+//! looks and tests, as in Pocock, "Group sequential methods", Biometrika 64 (1977), section 1.
 
 use crate::rank::rank_test;
 use crate::summary::median;
@@ -49,13 +51,32 @@ pub enum BisectVerdict {
     Open,
 }
 
+/// Number of tests that share the probability of a wrong answer.
+const TESTS: usize = 2;
+
 /// A number of trials at which the rule looks at them.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     trials: usize,
-    /// Smallest rank sums that decide.
-    bad: usize,
-    good: usize,
+    bad: DecisiveSums,
+    good: DecisiveSums,
+}
+
+/// What decides at a look; either is enough.
+#[derive(Clone, Copy, Debug)]
+struct DecisiveSums {
+    /// Smallest sum of the ranks of positive values.
+    ranks: usize,
+    /// Smallest number of positive values.
+    signs: usize,
+}
+
+impl DecisiveSums {
+    /// Returns true if positive values dominate.
+    fn are_reached(self, values: &[f64]) -> bool {
+        let positive = values.iter().filter(|value| **value > 0.0 && value.is_finite()).count();
+        positive >= self.signs || positive_rank_sum(values) >= self.ranks
+    }
 }
 
 /// When a build is good or bad.
@@ -75,13 +96,15 @@ impl BisectRule {
     /// If no answer is possible with so few trials; contains how many it takes.
     pub fn new(trials_max: usize, rows: usize) -> Result<Self, usize> {
         let mut first = 1;
+        // The probability that all of the first pairs agree by chance.
+        let mut chance = 0.5;
         let numbers = loop {
             let numbers = look_numbers(first, trials_max.max(first));
-            // With fewer pairs, even if all agree, chance explains it.
-            if 0.5_f64.powi(first as i32) <= ERROR_MAX / (numbers.len() * rows.max(1)) as f64 {
+            if chance <= ERROR_MAX / (numbers.len() * rows.max(1) * TESTS) as f64 {
                 break numbers;
             }
             first += 1;
+            chance /= 2.0;
         };
         if first > trials_max {
             return Err(first);
@@ -89,10 +112,20 @@ impl BisectRule {
         let good_chance = ERROR_MAX / numbers.len() as f64;
         let bad_chance = good_chance / rows.max(1) as f64;
         let look = |trials| {
-            let [bad, good] = smallest_rank_sums(trials, [bad_chance, good_chance]);
+            let chances = [bad_chance, good_chance].map(|chance| chance / TESTS as f64);
+            let ranks = smallest_sums(trials, |rank| rank, chances);
+            let signs = smallest_sums(trials, |_| 1, chances);
+            let [bad, good] =
+                [0, 1].map(|side| DecisiveSums { ranks: ranks[side], signs: signs[side] });
             Look { trials, bad, good }
         };
         Ok(Self { looks: numbers.into_iter().map(look).collect(), bad_chance, good_chance })
+    }
+
+    /// Creates the rule for trials that are all stored, so that they are looked at only once.
+    pub fn for_stored(rows: usize) -> Self {
+        let bad_chance = ERROR_MAX / rows.max(1) as f64;
+        Self { looks: Vec::new(), bad_chance, good_chance: ERROR_MAX }
     }
 
     /// Returns the next number of trials after this one at which they are looked at.
@@ -110,9 +143,9 @@ impl BisectRule {
         let beyond: Vec<f64> =
             slowdowns[..look.trials].iter().map(|one| one - size * PAIRED_SHARE).collect();
         let within: Vec<f64> = beyond.iter().map(|one| -one).collect();
-        if positive_rank_sum(&beyond) >= look.bad {
+        if look.bad.are_reached(&beyond) {
             BisectVerdict::Bad
-        } else if positive_rank_sum(&within) >= look.good {
+        } else if look.good.are_reached(&within) {
             BisectVerdict::Good
         } else {
             BisectVerdict::Open
@@ -165,16 +198,18 @@ fn look_numbers(first: usize, last: usize) -> Vec<usize> {
     numbers
 }
 
-/// Returns the smallest sums of the ranks of positive values among `count` that are as improbable
+/// Returns the smallest sums of the weights of positive values among `count` that are as improbable
 /// as each of `chances`, if either sign is equally probable. An impossible sum if there is none.
-fn smallest_rank_sums(count: usize, chances: [f64; 2]) -> [usize; 2] {
-    let total = count * (count + 1) / 2;
+/// `weight` returns the weight of a rank.
+fn smallest_sums(count: usize, weight: impl Fn(usize) -> usize, chances: [f64; 2]) -> [usize; 2] {
+    let total = (1..=count).map(&weight).sum();
     let mut shares = vec![0.0; total + 1];
     shares[0] = 1.0;
     for rank in 1..=count {
+        let weight = weight(rank);
         // From the largest sum down, so that no rank is used twice.
         for sum in (0..=total).rev() {
-            let with = if sum >= rank { shares[sum - rank] } else { 0.0 };
+            let with = if sum >= weight { shares[sum - weight] } else { 0.0 };
             shares[sum] = f64::midpoint(shares[sum], with);
         }
     }

@@ -24,7 +24,7 @@ use super::groups::group_commands;
 use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
 use super::{Args, EXAMPLES, suggestion};
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use crate::files::user_dirs;
 use crate::plans::presets::Preset;
 use crate::terminal::output;
@@ -119,6 +119,10 @@ pub(crate) fn parse() -> Result<Args, Failure> {
         words.push("run".into());
     }
     name_search(&mut words);
+    if words.get(1).is_some_and(|word| word == "compare") && words.iter().any(|it| it == "--bisect")
+    {
+        exit::use_git_codes();
+    }
     // The help of a command is printed here.
     let columns = output::screen(ReportDetail::Whole).columns();
     let mut plain = fit_examples(command(), columns);
@@ -141,8 +145,9 @@ pub(crate) fn parse() -> Result<Args, Failure> {
             let error = suggestion::improve_suggestions(error, &in_use, &command);
             let error = suggest_run(error, &in_use, &command);
             let text = error.render().to_string();
+            let is_for_git = exit::has_git_codes() && error.exit_code() != 0;
             // A shell pattern may expand to names that somebody else chose.
-            if text.contains(is_steering) || output::fit_terminal(&text) != text {
+            if is_for_git || text.contains(is_steering) || output::fit_terminal(&text) != text {
                 return Err(Failure::Usage(text.trim_start_matches("error: ").trim_end().into()));
             }
             error.exit()

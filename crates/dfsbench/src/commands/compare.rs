@@ -200,7 +200,7 @@ fn decide_end(compared: &CampaignComparison, inconclusive: Inconclusive) -> End 
 }
 
 /// Loads a campaign by its name, and also returns the name of its file.
-fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Failure> {
+pub(super) fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Failure> {
     let loaded = joined::load_campaign(named, results)?;
     Ok((loaded.campaign, loaded.file))
 }
@@ -265,7 +265,7 @@ fn parse_slowdown(text: &str) -> Result<Vec<ComparisonBound>, Failure> {
 }
 
 /// Parses a share in percent, from 0 to less than `end`.
-fn parse_share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
+pub(super) fn parse_share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
         Ok(percent) if percent >= 0.0 && percent / 100.0 < end => Ok(percent / 100.0),

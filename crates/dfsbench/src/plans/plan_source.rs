@@ -287,6 +287,24 @@ pub(crate) fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
 }
 
+/// Parses the arguments of `dfsbench run` that follow `--` in another command.
+///
+/// # Errors
+/// If one is unknown or has an invalid value.
+pub(crate) fn parse_run(words: &[String]) -> Result<RunArgs, Failure> {
+    let all = std::iter::once("run").chain(words.iter().map(String::as_str));
+    RunArgs::try_parse_from(all).map_err(|error| {
+        if error.exit_code() == 0 {
+            // The help of `dfsbench run`.
+            error.exit();
+        }
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        let what = line.strip_prefix("error: ").unwrap_or(line);
+        Failure::Usage(format!("{what} (hint: `dfsbench run --help` lists the flags)"))
+    })
+}
+
 /// Flags of `dfsbench run` to be written into a job script, checked beforehand.
 pub(crate) struct RunFlags(RunArgs);
 
@@ -315,14 +333,7 @@ impl RunFlags {
                 )));
             }
         }
-        let all = std::iter::once("run").chain(words.iter().map(String::as_str));
-        let parsed = RunArgs::try_parse_from(all);
-        let args = parsed.map_err(|error| {
-            let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            let what = line.strip_prefix("error: ").unwrap_or(line);
-            Failure::Usage(format!("{what} (hint: `dfsbench run --help` lists the flags)"))
-        })?;
+        let args = parse_run(words)?;
         match &args.target {
             None => Ok(Self(args)),
             Some(target) => Err(Failure::Usage(format!(

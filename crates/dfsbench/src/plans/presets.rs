@@ -28,7 +28,7 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// All presets.
-    pub(crate) const ALL: [Self; 32] = [
+    pub(crate) const ALL: [Self; 37] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -39,6 +39,11 @@ impl Preset {
         preset!("backup"),
         preset!("bonnie"),
         preset!("checkpoint"),
+        preset!("cloud-azure-files"),
+        preset!("cloud-efs"),
+        preset!("cloud-filestore"),
+        preset!("cloud-fsx"),
+        preset!("cloud-netapp"),
         preset!("contenders"),
         preset!("copies"),
         preset!("database"),

@@ -3,6 +3,7 @@
 
 mod agents;
 mod bad_input;
+mod bisect;
 mod book;
 mod bundles;
 mod cli;

@@ -1,7 +1,9 @@
 //! Tests of the steps that set up file systems other than NFS.
 
+use model::lab::Mounting;
 use model::system::{AccessWay, FilledStep, MountAccess, Quiet, Recipe, Role};
-use model::{SiteMount, System};
+
+use model::{NfsVersion, SiteMount, System};
 
 use super::tests::{shape, spec};
 use super::*;
@@ -273,6 +275,7 @@ fn only_mounts_existing_setup() {
             options: vec!["noatime".to_owned()],
         })
     };
+    spec.mounting = Mounting::default();
     spec.site_mount = mount("lustre");
     assert_eq!(shape(&spec), ["client RemoteMount"]);
     assert!(!spec.mounts_nfs());
@@ -280,6 +283,24 @@ fn only_mounts_existing_setup() {
     spec.site_mount = mount("nfs4");
     assert_eq!(shape(&spec), ["client NfsMount"]);
     assert!(spec.mounts_nfs());
+    // NFS has the settings of a run as options; any mount has its read-ahead and mount_options.
+    spec.mounting.nfs.version = NfsVersion::V4_1;
+    spec.mounting.nfs.nconnect = 4;
+    spec.mounting.transfer_size_bytes = Some(1 << 20);
+    spec.mounting.options = vec!["hard".to_owned()];
+    spec.mounting.read_ahead_kib = Some(15_360);
+    assert_eq!(shape(&spec), ["client NfsMount", "client ReadAhead"]);
+    let mounted = compose(&spec).unwrap().swap_remove(0).action;
+    let Action::NfsMount(mounted) = mounted else { panic!("{mounted:?}") };
+    let all = "vers=4.1,proto=tcp,nconnect=4,rsize=1048576,wsize=1048576,hard,noatime";
+    assert_eq!(mounted.options.join(","), all);
+    spec.site_mount = mount("lustre");
+    assert_eq!(shape(&spec), ["client RemoteMount", "client ReadAhead"]);
+    let mounted = compose(&spec).unwrap().swap_remove(0).action;
+    let Action::RemoteMount(mounted) = mounted else { panic!("{mounted:?}") };
+    assert_eq!(mounted.options, ["noatime", "hard"]);
+    spec.mounting.read_ahead_kib = None;
+    spec.site_mount = mount("nfs4");
     // If the server is the only host, it mounts the file system itself.
     spec.path = DataPath::Loopback;
     assert_eq!(shape(&spec), ["server NfsMount"]);

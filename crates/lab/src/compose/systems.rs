@@ -287,15 +287,20 @@ fn quiet_action(recipe: &Recipe, filled: &FilledRecipe, quiet: &Quiet) -> action
     action::AwaitQuiet { system: recipe.name.clone(), context, run, busy, within_s }
 }
 
-/// Mounts the site's existing file system on the clients.
+/// Mounts the site's existing file system on the clients, with its own options and those of the
+/// run.
 pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<LabStep>) {
-    let is_nfs = matches!(mount.kind.as_str(), "nfs" | "nfs4");
+    let is_nfs = spec.mounts_nfs();
+    let mut options = if is_nfs { spec.mounting.all_options() } else { Vec::new() };
+    options.extend(mount.options.iter().cloned());
     if is_nfs {
         switch_clients(spec, steps);
+    } else {
+        options.extend(spec.mounting.options.iter().cloned());
     }
     for client in spec.clients() {
         let source = mount.source.clone();
-        let options = mount.options.clone();
+        let options = options.clone();
         let point = PathBuf::from(MOUNT_POINT);
         // NFS has its own action, because its options are read back differently.
         let action = if is_nfs {
@@ -306,5 +311,11 @@ pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<La
             Action::RemoteMount(action::RemoteMount { kind, source, point, options })
         };
         steps.push(step(client, action));
+    }
+    if let Some(kib) = spec.mounting.read_ahead_kib {
+        for client in spec.clients() {
+            let point = PathBuf::from(MOUNT_POINT);
+            steps.push(step(client, Action::ReadAhead(action::ReadAhead { point, kib })));
+        }
     }
 }

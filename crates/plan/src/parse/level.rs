@@ -18,6 +18,8 @@ use crate::syntax::limits;
 use crate::syntax::suggestion::{known_word, nearest_word, unknown_word};
 use crate::syntax::text;
 
+pub(crate) use words::check_site_nfs_option;
+
 /// Parses a level.
 pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
     let text = text.trim();

@@ -10,6 +10,7 @@ use model::setting::{Setting, Value};
 use model::system::{AccessWay, Recipe, SecretSource};
 
 use crate::parse::document::{Field, Table};
+use crate::parse::level;
 use crate::parse::placement;
 use crate::parse::recipe::{built_in_recipe, is_recipe_path, parse_recipe, unknown_recipe};
 use crate::syntax::error::{Fault, Located, PlanError};
@@ -175,6 +176,11 @@ pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, Pl
                 return Err(entry.error(fault.hint("known keys: type, source, options")));
             }
         }
+    }
+    if kind.as_deref().is_some_and(|kind| matches!(kind, "nfs" | "nfs4")) {
+        // Settings take precedence, and tables show them.
+        let own = options.iter().try_for_each(|option| level::check_site_nfs_option(option));
+        field.accept(own)?;
     }
     match (kind, source) {
         (Some(kind), Some(source)) => Ok(Some(SiteMount { kind, source, options })),

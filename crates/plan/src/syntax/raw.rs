@@ -219,6 +219,31 @@ impl RawPlan {
         }
     }
 
+    /// Replaces all targets by these, on each of which every workload runs. Those without an
+    /// address are the plan's own targets of that name.
+    pub fn choose_targets(&mut self, chosen: Vec<(String, Option<TargetArg>)>) {
+        let mut targets = Vec::with_capacity(chosen.len());
+        let are_own = chosen.iter().all(|(_, what)| what.is_none());
+        for (name, what) in chosen {
+            match what {
+                Some(what) => {
+                    let name = Located::unwritten(name);
+                    targets.push(RawTarget { name, ..RawTarget::with_defaults(what) });
+                }
+                None => {
+                    targets.extend(self.targets.iter().find(|it| it.name.value == name).cloned());
+                }
+            }
+        }
+        self.targets = targets;
+        for workload in &mut self.workloads {
+            workload.targets = None;
+            if !are_own {
+                workload.backends = None;
+            }
+        }
+    }
+
     /// Creates a plan of every workload with its defaults on one target: the starting point for a
     /// command line without a plan.
     pub fn for_target(what: TargetArg) -> Self {

@@ -610,6 +610,8 @@ fn mounts_existing_site_setup() {
         "mount = { kind = \"ceph\" }",
         "mount = { type = \"x\", source = \"y\", options = [\"remount\"] }",
         "mount = { type = \"x\", source = \"y\", options = [\"a,b\"] }",
+        "mount = { type = \"nfs\", source = \"x:/\", options = [\"sec=sys\", \"nconnect=4\"] }",
+        "mount = { type = \"nfs4\", source = \"x:/\" }",
         "mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"",
         "mount = { type = \"x\", source = \"y\" }\nbackend = \"nfs\"",
     ]

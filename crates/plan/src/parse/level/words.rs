@@ -92,12 +92,25 @@ fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
 }
 
 fn check_mount_option(word: &str) -> Result<(), Fault> {
-    let name = word.split('=').next().unwrap_or_default();
-    if let Some((_, setting)) = OWN_SETTINGS.iter().find(|(option, _)| *option == name) {
-        return Err(Fault::new(format!("`{word}` is a separate setting"))
-            .hint(format!("write it as `{}`", setting.key())));
-    }
+    refuse_own_setting(word, |_| true)?;
     Ok(options::check_nfs_options(&[word.to_owned()])?)
+}
+
+/// Checks an option of a site's NFS mount: it may not be one that a setting determines.
+pub(crate) fn check_site_nfs_option(word: &str) -> Result<(), Fault> {
+    // The other settings are for exports that a plan makes.
+    refuse_own_setting(word, |setting| !matches!(setting, Setting::Sec | Setting::MaxConnect))
+}
+
+fn refuse_own_setting(word: &str, is_set: impl Fn(Setting) -> bool) -> Result<(), Fault> {
+    let name = word.split('=').next().unwrap_or_default();
+    match OWN_SETTINGS.iter().find(|(option, _)| *option == name) {
+        Some((_, setting)) if is_set(*setting) => {
+            Err(Fault::new(format!("`{word}` is a separate setting"))
+                .hint(format!("write it as `{}`", setting.key())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks `name=value`: the name must be a sysctl that a plan may change, and the value must not be

@@ -8,7 +8,8 @@ use model::setting::Setting;
 use model::system::Restart;
 use model::units::Size;
 use model::{
-    BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Raid, RunSpec, ServerKind,
+    BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, NfsVersion, Raid, RunSpec,
+    ServerKind,
 };
 
 use super::WrittenSettings;
@@ -60,7 +61,11 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
         let what = format!("a target with `system` or `mount` has no data_path {}", lab.path);
         return Some(Problem::new(&[Setting::DataPath], what, "network or loopback"));
     }
-    if lab.site_mount.is_some() {
+    if let Some(mount) = &lab.site_mount {
+        if mount.kind == "nfs4" && run.nfs().version < NfsVersion::V4_0 {
+            let what = format!("a mount of type nfs4 is not NFS v{}", run.nfs().version);
+            return Some(Problem::new(&[Setting::NfsVers], what, "nfsvers 4.1, or type nfs"));
+        }
         if lab.own_client {
             let what = format!("backend {} does not work on a mount", run.backend);
             return Some(Problem::new(&[], what, "backend posix or uring"));
