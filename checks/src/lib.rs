@@ -36,6 +36,7 @@ pub mod noise;
 pub mod ours;
 pub mod proc;
 pub mod repo;
+pub mod secret_search;
 pub mod setup;
 pub mod strace;
 pub mod systems;

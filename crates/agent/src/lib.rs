@@ -12,6 +12,7 @@ pub mod caveats;
 mod external_pass;
 mod hang;
 mod own_address;
+mod probe_file;
 mod processor_use;
 mod quiet;
 pub mod sources;
@@ -213,6 +214,11 @@ impl SessionState<'_> {
                 let within_ns = within_ms.saturating_mul(1_000_000);
                 Report::Quiet(quiet::await_quiet(&*self.agent.clock, &stop, within_ns))
             }
+            Order::WriteProbe { target, folder } => {
+                probe_file::write(&target, &folder).map_or_else(Report::Failed, |()| Report::Probed)
+            }
+            Order::RemoveProbe { target, folder } => probe_file::remove(&target, &folder)
+                .map_or_else(Report::Failed, |()| Report::Probed),
             Order::Watch => {
                 self.watch = Some(self.agent.watch());
                 Report::Watching

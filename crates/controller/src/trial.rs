@@ -17,6 +17,7 @@ mod setup;
 mod system_counts;
 mod system_exits;
 mod together;
+pub mod write_back;
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -129,6 +130,16 @@ impl CampaignRunner<'_> {
             }
             None => Vec::new(),
         };
+        let object = match &spec.lab {
+            Some(lab) => {
+                let hosts = &mut self.hosts;
+                let folder = hosts.directory_name(format_args!("object-{}", trial.position));
+                let seen = write_back::check_object(hosts, self.stop, spec, lab, &folder)?;
+                trial.facts.extend(seen.0);
+                seen.1
+            }
+            None => None,
+        };
         let work_name = self.hosts.directory_name(trial.position);
         let keep = self.hosts.keeps_directories();
         let work = TrialDirectory { name: &work_name, keep, trial: trial.position };
@@ -151,6 +162,9 @@ impl CampaignRunner<'_> {
         let shared = shared_kernel::check(spec, self.hosts.kernels());
         for pass in &mut trial.passes {
             pass.caveats.extend(caveats.iter().chain(&shared).cloned());
+        }
+        for pass in trial.passes.iter_mut().filter(|result| result.pass.writes()) {
+            pass.caveats.extend(object.clone());
         }
         setup::after_trial(&mut self.hosts, spec, trial);
         let ended = group.end(&mut self.hosts);

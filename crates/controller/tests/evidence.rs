@@ -8,6 +8,7 @@ use std::path::Path;
 use agent::{accounting, caveats};
 use controller::results_on_target;
 use controller::trial::overlap::{LoadTime, about_overlap};
+use controller::trial::write_back::{self, ObjectOutcome};
 use controller::trial::{quiet_hosts, server_telemetry};
 use engine::backend::{BackendCounts, PnfsCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
@@ -200,6 +201,9 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::ServerCached
         | CaveatCode::ServerThreadsChanged
         | CaveatCode::NotQuiet
+        | CaveatCode::NotDrained
+        | CaveatCode::NotEvicted
+        | CaveatCode::AcknowledgedBeforeUpload
         | CaveatCode::ResultsOnTarget
         | CaveatCode::SlotsLimited => plant_host(code),
         CaveatCode::NotSteady
@@ -412,6 +416,14 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
             let device = BusyDevice { name: "disk vdb".to_owned(), bytes_per_s: 2_000_000 };
             let wait = QuietWait { waited_ms: 10, busy: vec![device] };
             data_of(code, quiet_hosts::caveat("server", &wait))
+        }
+        CaveatCode::NotDrained => {
+            data_of(code, [write_back::not_drained("s3", "3", 61 * SECOND, 60)])
+        }
+        CaveatCode::NotEvicted => data_of(code, [write_back::not_evicted("s3", "9", "9", "0")]),
+        CaveatCode::AcknowledgedBeforeUpload => {
+            let outcome = ObjectOutcome { after_ns: Some(SECOND), checks: 2, within_s: 9 };
+            data_of(code, write_back::acknowledged_early(&outcome, ""))
         }
         CaveatCode::ResultsOnTarget => {
             let results = Path::new("/srv/r.db");

@@ -23,7 +23,7 @@ mod writer;
 
 pub use order::{
     Assignment, ClockReading, HostPermissions, JournalLocation, KERNEL_FACT, KindTotals, Order,
-    PassEnd, QuietWait, Report, RestoredChange, TrialAbort, TrialSetup,
+    PROBE_FILE, PassEnd, QuietWait, Report, RestoredChange, TrialAbort, TrialSetup,
 };
 pub use remote::{LEFT_TO_AGENT, MessageSender, Remote};
 pub use request::WrongAnswer;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use model::system::Secrets;
 use model::{
     Action, BusyDevice, EffectiveSettings, Fact, IntervalSample, Invalidation, OpKind, Pass,
-    PassResult, RunSpec, Share, Span, Telemetry, TimelinePoint,
+    PassResult, RunSpec, Share, Span, Target, Telemetry, TimelinePoint,
 };
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,9 @@ use crate::json;
 
 /// Name of the fact that identifies a host's running kernel.
 pub const KERNEL_FACT: &str = "kernel identity";
+
+/// Name of the file that [`Order::WriteProbe`] writes.
+pub const PROBE_FILE: &str = "probe";
 
 /// Everything an agent needs to run one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +132,18 @@ pub enum Order {
         /// Maximum time to wait, in milliseconds.
         within_ms: u64,
     },
+    /// Write and sync a small file in a new folder of a target.
+    WriteProbe {
+        #[serde(with = "json")]
+        target: Box<Target>,
+        folder: String,
+    },
+    /// Remove such a folder.
+    RemoveProbe {
+        #[serde(with = "json")]
+        target: Box<Target>,
+        folder: String,
+    },
     /// Start collecting telemetry of the host.
     Watch,
     /// Stop collecting telemetry and report it.
@@ -167,6 +182,8 @@ impl Order {
             Self::Release => "Release",
             Self::Invalidate { .. } => "Invalidate",
             Self::AwaitQuiet { .. } => "AwaitQuiet",
+            Self::WriteProbe { .. } => "WriteProbe",
+            Self::RemoveProbe { .. } => "RemoveProbe",
             Self::Watch => "Watch",
             Self::Unwatch => "Unwatch",
             Self::Clean { .. } => "Clean",
@@ -226,6 +243,8 @@ pub enum Report {
     Undone,
     /// The host is idle, or the time limit has passed.
     Quiet(QuietWait),
+    /// The probe file is written and synced, or removed.
+    Probed,
     /// Telemetry collection has started.
     Watching,
     /// Telemetry collected since the start.
@@ -257,6 +276,7 @@ impl Report {
             Self::Applied(_) => "Applied",
             Self::Undone => "Undone",
             Self::Quiet(_) => "Quiet",
+            Self::Probed => "Probed",
             Self::Watching => "Watching",
             Self::Watched(_) => "Watched",
             Self::Cleaned(_) => "Cleaned",

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use model::{Action, EffectiveSettings, Fact, Invalidation, Pass, Share, Telemetry};
+use model::{Action, EffectiveSettings, Fact, Invalidation, Pass, Share, Target, Telemetry};
 
 use crate::order::{
     Assignment, ClockReading, HostPermissions, KindTotals, Order, PassEnd, QuietWait, Report,
@@ -166,6 +166,18 @@ pub const fn clean_and_forget() -> Request<Vec<RestoredChange>> {
 /// Restores changes left behind by killed campaigns. Answered with what they were.
 pub const fn clean() -> Request<Vec<RestoredChange>> {
     request!(Order::Clean { forget: false }, Report::Cleaned(found) => found)
+}
+
+/// Writes and syncs a small file in a new folder of a target.
+pub fn write_probe(target: Target, folder: &str) -> Request<()> {
+    let (target, folder) = (Box::new(target), folder.to_owned());
+    request!(Order::WriteProbe { target, folder }, Report::Probed => ())
+}
+
+/// Removes the folder of such a file.
+pub fn remove_probe(target: Target, folder: &str) -> Request<()> {
+    let (target, folder) = (Box::new(target), folder.to_owned());
+    request!(Order::RemoveProbe { target, folder }, Report::Probed => ())
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ mod shape;
 pub(crate) mod step;
 mod storage;
 mod sysctl;
+mod system_command;
 mod system_counters;
 mod system_crash;
 mod system_exits;

@@ -12,6 +12,7 @@ pub(crate) mod reuse;
 mod storage;
 mod systems;
 mod tuning;
+mod write_back;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,9 @@ use connection::tunnel_end;
 
 pub use power_loss::{after_power_loss, outlasts_power_loss};
 pub use systems::{counters_of_system, exits_of_system, kill_of_system, restart_of_system};
+pub use write_back::{
+    DrainSteps, EvictSteps, ObjectSteps, drain_of_system, evict_of_system, object_of_system,
+};
 
 const LOOPBACK: &str = "127.0.0.1";
 

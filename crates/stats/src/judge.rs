@@ -81,6 +81,9 @@ pub struct Judged {
     pub offered_per_s: Option<f64>,
     /// Bytes on the wire and bytes moved, medians over the trials, if the former are counted.
     pub wire: Option<WireUse>,
+    /// Time from the end of a pass until what it wrote had drained, the median of the trials, if the
+    /// system's recipe has a check for that.
+    pub drain_ns: Option<u64>,
     /// The largest working set of any trial, if known.
     pub working_set: Option<WorkingSet>,
     /// What a pass over whole directories listed in a typical trial.
@@ -291,6 +294,7 @@ pub fn pass(run: &Run, pass: Pass) -> Judged {
         cpu_percent: parts::cpu_percent(&used),
         offered_per_s: parts::offered_per_s(&used),
         wire: parts::wire_use(&used),
+        drain_ns: parts::drain_ns(&used),
         working_set: parts::working_set(&used),
         listing: parts::listing(&used),
         frames: parts::frames(&used),

@@ -18,7 +18,7 @@ use crate::trial::agent_group::AgentGroup;
 use crate::trial::faults::FaultSchedule;
 use crate::trial::merge::{AgentPass, merge};
 use crate::trial::system_counts::{self, Counts};
-use crate::trial::{server_telemetry, setup};
+use crate::trial::{server_telemetry, setup, write_back};
 
 /// Minimum time between the last message and the start, in nanoseconds. Longer than a busy host
 /// takes to schedule a thread.
@@ -77,8 +77,12 @@ impl OnePass<'_, '_> {
     ) -> Result<PassEnd, TrialError> {
         let Self { spec, pass, .. } = *self;
         self.prepare(hosts)?;
+        let mut caveats = Vec::new();
         if let Some(lab) = spec.lab.as_deref() {
-            facts.extend(setup::before_pass(hosts, self.stop, spec, lab, pass)?);
+            caveats.extend(write_back::settle(hosts, self.stop, lab)?);
+            let (seen, not_evicted) = setup::before_pass(hosts, self.stop, spec, lab, pass)?;
+            facts.extend(seen);
+            caveats.extend(not_evicted);
         }
         let mut counted = Counts::new();
         if let Some(lab) = &spec.lab {
@@ -89,13 +93,18 @@ impl OnePass<'_, '_> {
         self.fault_schedule.make_ready(hosts, &self.group.hosts());
         self.arm(hosts)?;
         let start = self.start(hosts)?;
+        let started_ns = start.at_ns.saturating_add(spec.warmup_ns());
         let mut end = self.finish(hosts, facts, start)?;
+        end.result.caveats.extend(caveats);
         if let Some(lab) = &spec.lab {
             let seen = server_telemetry::end(hosts, lab, &mut end.result);
             seen.map_err(|why| self.without_server(hosts, why))?;
             let read = system_counts::read(hosts, lab);
             let after = read.map_err(|why| self.without_server(hosts, why))?;
             system_counts::compare(spec, &counted, &after, &mut end.result);
+            let ended_ns = started_ns.saturating_add(end.result.window_ns);
+            let drained = write_back::drain(hosts, self.stop, lab, ended_ns, &mut end.result);
+            drained.map_err(|why| self.without_server(hosts, why))?;
         }
         Ok(end)
     }

@@ -12,6 +12,7 @@ use model::{Caveat, Fact, Fresh, Invalidation, LabSpec, Pass, RunSpec, Trial, Tr
 use crate::hosts::Hosts;
 use crate::hosts::applied_steps::on_host;
 use crate::hosts::setup::{apply_wanted, undo_to};
+use crate::trial::write_back;
 
 /// Sets up the hosts for a run. Returns the caveats for each pass.
 ///
@@ -53,7 +54,8 @@ pub(crate) fn steps_before(spec: &RunSpec, lab: &LabSpec, pass: Pass) -> Invalid
     wanted
 }
 
-/// Drops the caches that a pass must not read from. Returns what hosts had cached.
+/// Drops the caches that a pass must not read from. Returns what hosts had cached, and a caveat if
+/// the system's own caches are not proved to be empty.
 ///
 /// # Errors
 /// If a host is lost or cannot drop its caches.
@@ -63,11 +65,12 @@ pub(crate) fn before_pass(
     spec: &RunSpec,
     lab: &LabSpec,
     pass: Pass,
-) -> Result<Vec<Fact>, String> {
+) -> Result<(Vec<Fact>, Option<Caveat>), String> {
     let how = steps_before(spec, lab, pass);
+    let evicts = write_back::must_evict(lab, how);
     if how <= Invalidation::Files {
         // The agent that reads drops its own caches.
-        return Ok(Vec::new());
+        return if evicts { write_back::evict(hosts, lab) } else { Ok((Vec::new(), None)) };
     }
     let wanted = compose(lab).map_err(|error| error.to_string())?;
     let kept = redo_from(&wanted, how);
@@ -103,11 +106,18 @@ pub(crate) fn before_pass(
         for (host, answer) in requested.into_iter().zip(answers) {
             facts.extend(on_host(host, answer?));
         }
+        // Emptied last: clients that still had data have written it back by now.
+        let mut caveat = None;
+        if evicts {
+            let (seen, not_evicted) = write_back::evict(hosts, lab)?;
+            facts.extend(seen);
+            caveat = not_evicted;
+        }
         apply_wanted(applied_steps, hosts, &wanted, stop)?;
         for fact in &mut facts {
             fact.name = format!("{pass}: {}", fact.name);
         }
-        Ok(facts)
+        Ok((facts, caveat))
     })
 }
 

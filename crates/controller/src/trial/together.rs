@@ -12,7 +12,7 @@ use super::agent_group::AgentGroup;
 use super::faults::FaultSchedule;
 use super::overlap::{LoadTime, about_overlap};
 use super::pass::{OnePass, Start};
-use super::{TrialDirectory, quiet_hosts, recover, server_telemetry, setup};
+use super::{TrialDirectory, quiet_hosts, recover, server_telemetry, setup, write_back};
 use crate::error::{ControllerError, TrialError};
 use crate::hosts::{Hosts, shared_kernel};
 use crate::{CampaignRunner, Event};
@@ -226,7 +226,7 @@ fn make_at_once(
     for one in &mut *passes {
         one.prepare(hosts)?;
     }
-    set_up_hosts(passes, hosts, facts)?;
+    let caveats = set_up_hosts(passes, hosts, facts)?;
     for one in &mut *passes {
         one.arm(hosts)?;
     }
@@ -272,6 +272,15 @@ fn make_at_once(
         && let Some(end) = ends.first_mut()
     {
         server_telemetry::end(hosts, lab, &mut end.result).map_err(TrialError::Failed)?;
+        for end in ends.iter_mut().filter(|end| end.result.pass.reads()) {
+            end.result.caveats.extend(caveats.clone());
+        }
+        // The system drains what all of them wrote; the first one that did shows how long it took.
+        if let Some(end) = ends.iter_mut().find(|end| end.result.pass.writes()) {
+            let (now_ns, stop) = (hosts.now_ns(), first.stop);
+            let drained = write_back::drain(hosts, stop, lab, now_ns, &mut end.result);
+            drained.map_err(TrialError::Failed)?;
+        }
     }
     for (number, end) in ends.iter_mut().enumerate() {
         add_overlap(&mut end.result, number, names, &times);
@@ -284,19 +293,24 @@ fn set_up_hosts(
     passes: &mut [OnePass<'_, '_>],
     hosts: &mut Hosts<'_>,
     facts: &mut [&mut Vec<Fact>],
-) -> Result<(), TrialError> {
+) -> Result<Vec<Caveat>, TrialError> {
     let Some(lab) = passes.first().and_then(|first| first.spec.lab.as_deref()) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     for one in &mut *passes {
         // The mounts may be made again, so nobody may hold a file.
         one.group.ask_all(hosts, |_| request::release())?;
     }
     let reader = passes.iter().max_by_key(|one| setup::steps_before(one.spec, lab, one.pass));
+    let mut caveats = Vec::new();
     if let Some(OnePass { spec, pass, stop, .. }) = reader {
-        facts[0].extend(setup::before_pass(hosts, stop, spec, lab, *pass)?);
+        caveats.extend(write_back::settle(hosts, stop, lab)?);
+        let (seen, not_evicted) = setup::before_pass(hosts, stop, spec, lab, *pass)?;
+        facts[0].extend(seen);
+        caveats.extend(not_evicted);
     }
-    server_telemetry::begin(hosts, lab).map_err(TrialError::Failed)
+    server_telemetry::begin(hosts, lab).map_err(TrialError::Failed)?;
+    Ok(caveats)
 }
 
 /// Adds a caveat if the others left a load alone for a part of its window.

@@ -6,6 +6,7 @@ mod bugs;
 #[path = "../campaign/mod.rs"]
 mod campaign;
 mod scripted_hosts;
+mod write_back;
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,7 +1,7 @@
 //! Hosts played by a script, and a campaign over them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,6 +11,7 @@ use fleet::{
     ClockReading, HostPermissions, Order, PassEnd, PeerGone, QuietWait, Report, Transport,
     TrialAbort, Wakeup,
 };
+use model::action::SystemCommand;
 use model::{
     Action, Campaign, Difference, EffectiveSettings, Fact, Host, LabSpec, Pass, PassResult, Span,
     Telemetry, Trial,
@@ -44,6 +45,9 @@ pub struct Script {
     pub panics: u32,
     /// Stops the campaign once a line is in the log.
     pub stops_at: Option<&'static str>,
+    /// Exit status and last line of each command of a recipe by its first word; the last result
+    /// repeats.
+    pub commands: BTreeMap<&'static str, VecDeque<(&'static str, &'static str)>>,
     /// Activity of hosts while the controller waits for them to be idle, and the plan's time limit.
     pub quiet: QuietWait,
     pub quiet_ms: u64,
@@ -250,6 +254,14 @@ impl ScriptedHost {
                 note(&format!("rests within {within_ms}"));
                 Report::Quiet(self.world.script.borrow().quiet.clone())
             }
+            Order::WriteProbe { .. } => {
+                note("writes probe");
+                Report::Probed
+            }
+            Order::RemoveProbe { .. } => {
+                note("removes probe");
+                Report::Probed
+            }
             Order::Watch => Report::Watching,
             Order::Unwatch => Report::Watched(Box::new(self.world.script.borrow().seen.clone())),
             Order::Facts => {
@@ -262,6 +274,9 @@ impl ScriptedHost {
     }
 
     fn apply(&mut self, action: &Action) -> Report {
+        if let Action::SystemCommand(command) = action {
+            return self.run(&command.run);
+        }
         let name = name_of(action);
         let mut script = self.world.script.borrow_mut();
         let mine = |(host, refused, times): &&mut (&str, &str, u32)| {
@@ -287,6 +302,23 @@ impl ScriptedHost {
         })
     }
 
+    fn run(&mut self, words: &[String]) -> Report {
+        self.world.note(format!("{} runs {}", self.host, words.join(" ")));
+        self.applied.push(String::new());
+        let mut script = self.world.script.borrow_mut();
+        let mut result = ("0", "");
+        if let Some(results) = script.commands.get_mut(words[0].as_str()) {
+            result = results[0];
+            if results.len() > 1 {
+                results.pop_front();
+            }
+        }
+        let fact = |name: &str, value: &str| Fact::new("server", name, value, "script");
+        let facts =
+            vec![fact(SystemCommand::STATUS, result.0), fact(SystemCommand::PRINTED, result.1)];
+        Report::Applied(EffectiveSettings { facts, differences: Vec::new() })
+    }
+
     fn undo_last(&mut self) -> Report {
         let name = self.applied.last().cloned().unwrap_or_default();
         if self.is(self.world.script.borrow().sticking, &name) {
@@ -294,6 +326,9 @@ impl ScriptedHost {
             return Report::Failed(format!("{name} is busy"));
         }
         self.applied.pop();
+        if name.is_empty() {
+            return Report::Undone;
+        }
         self.world.note(format!("{} - {name}", self.host));
         Report::Undone
     }

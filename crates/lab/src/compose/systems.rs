@@ -15,7 +15,7 @@ use super::connection::{connect_nfs, switch_clients};
 use super::{ComposeError, LOOPBACK, address_of, export, kernel_server, step};
 
 /// Fills in a recipe for a run.
-fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError> {
+pub(super) fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, ComposeError> {
     let recipe = &system.recipe;
     let system_hosts = spec.system_hosts();
     let mut hosts = vec![server_address(spec)?];
@@ -209,7 +209,7 @@ pub fn exits_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
 }
 
 /// Returns how a recipe's commands are run on a host with these environment variables.
-fn context(recipe: &Recipe, environment: &[(String, String)]) -> CommandContext {
+pub(super) fn context(recipe: &Recipe, environment: &[(String, String)]) -> CommandContext {
     CommandContext { path: recipe.path.clone(), environment: environment.to_vec() }
 }
 

@@ -253,6 +253,13 @@ codes! {
     NotQuiet, "not-quiet", Degraded,
         "Disks or networks of the hosts were busy before the trial began.",
         "Find out what uses them, or wait longer: quiet = \"5m\" in the plan.";
+    NotDrained, "not-drained", Degraded,
+        "The system was still uploading what it had been given when the time limit for that ended.",
+        "Raise within_s of [drain] in its recipe, or write less: passes that follow share the system \
+         with the uploads.";
+    NotEvicted, "not-evicted", Degraded,
+        "The system's own cache was not empty before a pass that has to read without it.",
+        "Try [evict] of its recipe by hand, or use files larger than that cache.";
     Interference, "interference", Note,
         "Most trials were disturbed from outside, so none was excluded for it.",
         "Stop what the evidence names, or use a machine that is not shared; more trials of this \
@@ -293,6 +300,10 @@ codes! {
     NotDurable, "not-durable", Note,
         "The client did not wait for the written data to be safe.",
         "Use --durability sync to include fsync or COMMIT.";
+    AcknowledgedBeforeUpload, "acknowledged-before-upload", Note,
+        "A synced file was not in the object store when the system acknowledged it.",
+        "Read the rate as that of the system's cache: a loss of its server loses such data. Let it \
+         upload before it answers, if it can.";
 }
 
 impl fmt::Display for CaveatCode {

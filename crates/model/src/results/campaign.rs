@@ -217,6 +217,17 @@ pub struct PassResult {
 }
 
 impl PassResult {
+    /// Metric of the server's telemetry: how long it took from the end of the pass until what it
+    /// wrote had drained.
+    pub const DRAIN_METRIC: &str = "system.drain_ns";
+
+    /// Returns how long it took from the end of the pass until what it wrote had drained, if the
+    /// system's recipe has a check for that.
+    pub fn drain_ns(&self) -> Option<u64> {
+        let mut metrics = self.telemetry.iter().filter_map(|seen| seen.metric(Self::DRAIN_METRIC));
+        metrics.find_map(|metric| metric.values.last().copied())
+    }
+
     /// Returns an empty pass.
     pub fn new(pass: Pass) -> Self {
         Self {

@@ -60,7 +60,7 @@ macro_rules! for_each_action {
             LoopFile Raid Crypt Format Mount Export NfsdModes Nfsd Ganesha Unfs3 OwnServer Tunnel
             PacketTunnel Localio KernelSwitch NfsMount ReadAhead Sysctl Mtu TryPaths Shape
             CpuFrequency Cores Ram NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash
-            SystemCounters SystemExits AwaitQuiet RemoteMount FuseMount
+            SystemCounters SystemCommand SystemExits AwaitQuiet RemoteMount FuseMount
         }
     };
 }
@@ -484,6 +484,25 @@ pub struct SystemCounters {
     pub context: CommandContext,
     /// Command that prints the counters.
     pub run: Vec<String>,
+}
+
+/// Runs a command of a recipe once, and reports its exit status and the last line it printed as
+/// facts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SystemCommand {
+    /// Name of the recipe.
+    pub system: String,
+    /// How its commands are run.
+    pub context: CommandContext,
+    /// The command.
+    pub run: Vec<String>,
+}
+
+impl SystemCommand {
+    /// Name of the fact with the exit status: `0`, or how it failed.
+    pub const STATUS: &'static str = "exit status";
+    /// Name of the fact with the last line of stdout, or of stderr if that is empty.
+    pub const PRINTED: &'static str = "printed";
 }
 
 /// Reports the programs of a system that have exited on a host, as facts. Changes nothing.

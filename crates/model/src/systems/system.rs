@@ -21,6 +21,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod write_back;
 
 pub use access::{AccessWay, AccessWays, FuseAccess, MountAccess, NfsAccess};
 pub use fill::{FilledFile, FilledHost, FilledRecipe, FilledStep, PlacedStep};
@@ -28,6 +29,7 @@ pub use roles::{CLIENT_ROLE, Places, Role};
 pub use secrets::{SECRET_MAX, SECRET_MIN, SecretSource, Secrets, has_secret};
 pub use settings::{RecipeSetting, SettingKind, Variable};
 pub use validate::{check_recipe_name, may_leave};
+pub use write_back::{Drain, Evict, FilledDrain, FilledEvict, ObjectCheck, PlacedCommands};
 
 /// Maximum number of copies created by `count`, so that `{n}` is one digit.
 pub const COUNT_MAX: u64 = 9;
@@ -125,6 +127,15 @@ pub struct Recipe {
     /// How to tell that background activity has ended.
     #[serde(default)]
     pub quiet: Option<Quiet>,
+    /// How to wait until written data has reached its final place.
+    #[serde(default)]
+    pub drain: Option<Drain>,
+    /// How to empty the system's own caches.
+    #[serde(default)]
+    pub evict: Option<Evict>,
+    /// How to tell that a file is in the object store.
+    #[serde(default)]
+    pub object: Option<ObjectCheck>,
     /// How much clients have read and written according to the servers.
     #[serde(default)]
     pub counters: Option<Counters>,

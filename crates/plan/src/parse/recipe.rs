@@ -13,7 +13,7 @@ use crate::syntax::suggestion::unknown_word;
 /// Name and text of a built-in recipe.
 type BuiltIn = (&'static str, &'static str);
 
-pub const RECIPES: [BuiltIn; 12] = [
+pub const RECIPES: [BuiltIn; 13] = [
     ("afs", include_str!("../../systems/afs.toml")),
     ("cephfs", include_str!("../../systems/cephfs.toml")),
     ("dfsbench", include_str!("../../systems/dfsbench.toml")),
@@ -24,6 +24,7 @@ pub const RECIPES: [BuiltIn; 12] = [
     ("ksmbd", include_str!("../../systems/ksmbd.toml")),
     ("moosefs", include_str!("../../systems/moosefs.toml")),
     ("rclone", include_str!("../../systems/rclone.toml")),
+    ("rclone-s3", include_str!("../../systems/rclone-s3.toml")),
     ("unfs3", include_str!("../../systems/unfs3.toml")),
     ("zerofs", include_str!("../../systems/zerofs.toml")),
 ];

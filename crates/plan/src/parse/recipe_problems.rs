@@ -386,6 +386,20 @@ run = ["mounter"]
     }
 
     #[test]
+    fn refuses_drain_without_check() {
+        let (_, unfs3) = RECIPES.into_iter().find(|(name, _)| *name == "unfs3").unwrap();
+        let line = unfs3.lines().count() + 2;
+        for table in ["[drain]\nwithin_s = 9", "[drain]\nrun = [\"flush\"]\ncheck = []"] {
+            let found = problems(&format!("{unfs3}\n{table}\n"));
+            assert!(found.contains("drain.check: nothing shows that it is drained"), "{found}");
+            assert!(
+                found.starts_with(&format!("x.toml:{line}:")) || found.contains(":9:"),
+                "{found}"
+            );
+        }
+    }
+
+    #[test]
     fn hides_secrets_written_into_recipe() {
         let (_, unfs3) = RECIPES.into_iter().find(|(name, _)| *name == "unfs3").unwrap();
         for wrong in ["key = \"hunter22\"", "key = { env = [\"hunter22\"] }"] {

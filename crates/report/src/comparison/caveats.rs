@@ -103,7 +103,7 @@ impl Reservations {
 
 /// Returns the caveat that a side's results are better than what the target can do.
 fn flattered(own: &[CaveatCode], other: &[CaveatCode]) -> Option<CaveatCode> {
-    for code in [CaveatCode::Cached, CaveatCode::MixedTrials] {
+    for code in [CaveatCode::Cached, CaveatCode::NotEvicted, CaveatCode::MixedTrials] {
         if own.contains(&code) {
             return Some(code);
         }

@@ -178,6 +178,12 @@ pub(super) fn wire_use(used: &[&PassResult]) -> Option<WireUse> {
     Some(WireUse { wire_bytes: median(&wire)? as u64, moved_bytes: median(&moved)? as u64 })
 }
 
+/// Returns the median of the times that data took to drain, or `None` if some trial has none.
+pub(super) fn drain_ns(used: &[&PassResult]) -> Option<u64> {
+    let times = used.iter().map(|result| Some(result.drain_ns()? as f64));
+    Some(median(&times.collect::<Option<Vec<_>>>()?)? as u64)
+}
+
 /// Summarizes the resources of a command: medians of its times, and the maximum memory of any
 /// trial.
 pub(super) fn program_use(used: &[&PassResult]) -> Option<ProgramUse> {

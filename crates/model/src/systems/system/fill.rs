@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::roles::{Places, SERVER};
 use super::template::{Template, Values};
-use super::{AccessWay, FuseAccess, MountAccess, Quiet, Recipe, RecipeError, RecipeStep};
+use super::{
+    AccessWay, Counters, FilledDrain, FilledEvict, FuseAccess, MountAccess, ObjectCheck,
+    PlacedCommands, Quiet, Recipe, RecipeError, RecipeStep,
+};
 
 /// A recipe with all variables filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,8 +25,14 @@ pub struct FilledRecipe {
     pub version: Vec<String>,
     /// How to tell that the system is idle.
     pub quiet: Option<Quiet>,
-    /// Commands that print counters, each with the index of its host.
-    pub counters: Vec<(usize, Vec<String>)>,
+    /// Commands that print counters.
+    pub counters: PlacedCommands,
+    /// How to wait until written data has reached its final place.
+    pub drain: Option<FilledDrain>,
+    /// How to empty the system's own caches.
+    pub evict: Option<FilledEvict>,
+    /// How to tell that a file is in the object store; `{file}` is its path.
+    pub object: Option<ObjectCheck>,
     /// The kernel mount.
     pub mount: Option<MountAccess>,
     /// The program that mounts the system.
@@ -134,12 +143,13 @@ impl Recipe {
             filled.steps.extend(part(placed.map_err(|error| error.of_key(&key)), errors));
         }
         if let Some(counters) = &self.counters {
-            for copy in part(places.copies(&values, "counters.on", &counters.on, ""), errors) {
-                let template = Template { values: &copy.values };
-                let words = part(template.words("counters.run", &counters.run), errors);
-                filled.counters.push((copy.host, words));
-            }
+            let Counters { on, run } = counters;
+            filled.counters =
+                Self::place_command("counters.run", (on, run), &values, places, errors);
         }
+        filled.drain = self.fill_in_drain(&values, places, errors);
+        filled.evict = self.fill_in_evict(&values, places, errors);
+        filled.object = self.fill_in_object(&values, errors);
         if let Some(quiet) = &self.quiet {
             let run = part(server.words("quiet.run", &quiet.run), errors);
             filled.quiet = Some(Quiet { run, ..quiet.clone() });

@@ -113,6 +113,7 @@ impl Template<'_> {
         let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
         let hint = match name.as_str() {
             "n" => "`{n}` counts copies: add `count` or `on`".to_owned(),
+            "file" => "`{file}` is the probe file, only for [object]".to_owned(),
             "point" => "`{point}` is the mount point of a client, only for [access]".to_owned(),
             _ => format!("one of {}; write `{{{{{name}}}}}` for the text itself", names.join(", ")),
         };

@@ -322,6 +322,56 @@ fn names_all_mistakes_at_once() {
     );
 }
 
+/// A recipe with all steps for data that it holds back.
+fn writing_back() -> Recipe {
+    let mut recipe = recipe();
+    let (run, check) = (words("flush {parts}"), words("queue {host}"));
+    recipe.drain = Some(Drain { run, check, within_s: 9, ..Drain::default() });
+    let (run, check) = (words("drop"), words("used"));
+    recipe.evict = Some(Evict { run, check, empty: "0".to_owned(), ..Evict::default() });
+    recipe.object = Some(ObjectCheck { run: words("head {address}/{file}"), within_s: 9 });
+    recipe
+}
+
+#[test]
+fn fills_in_steps_for_held_data() {
+    let recipe = writing_back();
+    assert_eq!(recipe.problems(), []);
+    let filled = recipe.fill_in(&[], &places()).unwrap();
+    let drain = filled.drain.unwrap();
+    assert_eq!(
+        (drain.run, drain.check),
+        (vec![(0, words("flush 2"))], vec![(0, words("queue h"))])
+    );
+    assert_eq!(filled.evict.unwrap().check, [(0, words("used"))]);
+    // The path of the file is not known yet.
+    assert_eq!(filled.object.unwrap().run, words("head h/{file}"));
+}
+
+#[test]
+fn names_mistakes_about_held_data() {
+    let mistake = |change: &dyn Fn(&mut Recipe)| {
+        let mut recipe = writing_back();
+        change(&mut recipe);
+        let problems = recipe.problems();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        problems[0].to_string()
+    };
+    let mistakes = [
+        mistake(&|recipe| recipe.drain.as_mut().unwrap().check.clear()),
+        mistake(&|recipe| recipe.drain.as_mut().unwrap().within_s = 0),
+        mistake(&|recipe| recipe.drain.as_mut().unwrap().on = "data".to_owned()),
+        mistake(&|recipe| recipe.drain.as_mut().unwrap().check = words("queue {file}")),
+        mistake(&|recipe| recipe.evict.as_mut().unwrap().run.clear()),
+        mistake(&|recipe| recipe.evict.as_mut().unwrap().check.clear()),
+        mistake(&|recipe| recipe.evict.as_mut().unwrap().empty.clear()),
+        mistake(&|recipe| recipe.object.as_mut().unwrap().run = words("head")),
+        mistake(&|recipe| recipe.object.as_mut().unwrap().run = words("head {n}{file}")),
+        mistake(&|recipe| recipe.object.as_mut().unwrap().within_s = 100_000),
+    ];
+    insta::assert_snapshot!(mistakes.join("\n"));
+}
+
 #[test]
 fn fills_in_secrets_as_markers() {
     let mut recipe = recipe();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::roles::{CLIENT_ROLE, EVERY_HOST, SERVER};
 use super::secrets::is_variable_name;
+use super::write_back::PROBE_VARIABLE;
 use super::{
     AccessWay, COUNT_MAX, Invalidation, Places, Recipe, RecipeError, RecipeSetting, RecipeStep,
     Restart, SettingKind, Variable,
@@ -14,7 +15,8 @@ use crate::targets::nfs::NfsVersion;
 const LEAVING: [&str; 5] = ["/run/", "/var/lib/", "/var/log/", "/var/cache/", "/var/tmp/"];
 
 /// Variables available in every recipe.
-const BUILT_IN: [&str; 8] = ["dir", "storage", "state", "address", "host", "clients", "point", "n"];
+const BUILT_IN: [&str; 9] =
+    ["dir", "storage", "state", "address", "host", "clients", "point", "n", PROBE_VARIABLE];
 
 impl Recipe {
     /// Checks everything that can be checked without a host, and returns all problems, each with
@@ -68,6 +70,14 @@ impl Recipe {
             let found = self.check_on(&counters.on, "");
             problems.extend(found.map(|error| error.of_key("counters")));
         }
+        for (key, on) in [
+            ("drain", self.drain.as_ref().map(|drain| &drain.on)),
+            ("evict", self.evict.as_ref().map(|evict| &evict.on)),
+        ] {
+            let found = on.and_then(|on| self.check_on(on, ""));
+            problems.extend(found.map(|error| error.of_key(key)));
+        }
+        self.check_write_back(&mut problems);
         self.check_caches(&mut problems);
         self.check_access(&mut problems);
         self.check_texts(&mut problems);

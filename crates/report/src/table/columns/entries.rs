@@ -255,6 +255,8 @@ pub(crate) const COLUMNS: &[Column] = &[
         "wire: bytes of all calls and replies, and below them the bytes of file data that the ops \
          moved or changed; medians.",
     ),
+    nullable_column("drain_ns", Count, |r| Value::count(r.judged.drain_ns))
+        .member_where_known("drain_ns"),
     nullable_column("commits_per_s", Number, |r| Value::median(r.judged.commits_per_s.as_ref()))
         .member_where_known("commits_per_s"),
     nested_column("ranks", |r| value_of(&r.judged.ranks, |it| Value::Count(it.count.into()))),
@@ -527,6 +529,9 @@ fn rate_cell(row: &Row<'_>, rate: &Summary) -> Cell {
         vec![Line { mark: row.extreme_of_rate(), text: row.judged.shown(rate.median).to_string() }];
     if let Some(second) = humanize::second_rate(&row.judged) {
         lines.push(Line { mark: row.extreme_of_byte_rate(), text: second });
+    }
+    if let Some(drain_ns) = row.judged.drain_ns {
+        lines.push(Line { mark: None, text: format!("+ {} drain", Nanos(drain_ns)) });
     }
     Cell::Lines(lines)
 }
