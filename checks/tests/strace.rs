@@ -12,6 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use checks::{checks, strace};
 use serde::Deserialize;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use checks::made_paths::{self, Table};
@@ -125,6 +126,68 @@ checks! {
     documents_every_created_path: 120 s, made_paths_are_known();
     names_tracer_of_workers: 60 s, names_tracer();
     runs_tools_of_developers: 120 s, run_tools();
+    imports_what_programs_did: 120 s, import_programs();
+}
+
+/// Programs whose I/O is known: 25 blocks of 4 KiB are written, doubled, and read again.
+const PROGRAMS: &str = "dd if=/dev/zero of=a bs=4096 count=25 conv=fsync; cat a a >b; mkdir d; \
+                        mv a d/a; cp b d/c; cat d/c >/dev/null; rm b; test -e none; ls d";
+
+/// Imports the system calls of real programs, compares them with the lines that strace wrote and
+/// with what the programs must have done, and replays them.
+fn import_programs() -> Result<()> {
+    let folder = TempDir::new_in("/dev/shm")?;
+    let target = target_in(&folder)?;
+    let text = folder.path().join("calls.txt");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-ttt", "-T", "-y", "-o"]).arg(&text);
+    proc::capture_output(strace.args(["sh", "-c", PROGRAMS]).current_dir(&target))?;
+    let lines = fs::read_to_string(&text)?;
+    // A copy of nothing is only the end of a file.
+    let made = |name: &str| {
+        let is_made = |line: &&str| {
+            let path = line.split_once(&format!(" {name}(")).map_or("", |(_, rest)| rest);
+            let path = path.split_once(['<', '>']).map_or("", |(_, rest)| rest);
+            let is_empty = name == "copy_file_range" && line.contains(") = 0 <");
+            path.starts_with(&target) && !is_empty && !line.contains(" = -1")
+        };
+        lines.lines().filter(is_made).count() as u64
+    };
+    let at = |name: &str| folder.path().join(name);
+    let mut import = OURS.command();
+    import.args(["capture", "--from", "strace"]).arg(&text).args(["--root", &target, "-o"]);
+    let said = proc::capture_output(import.arg(at("t.dfst")))?;
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    // dd, cat and cp write 25, 50 and 50 blocks; both cats and cp read 50. The kernel copies some
+    // of them.
+    ensure!(said.contains("; 600 KiB read, 500 KiB written"), "{said}");
+    let mut describe = OURS.command();
+    let described = proc::capture_stdout(
+        describe.arg("describe").arg(at("t.dfst")).args(["--format", "json"]),
+    )?;
+    let described: Value = serde_json::from_slice(&described)?;
+    let ops = |kind: &str| {
+        let kinds = described["kinds"].as_array().into_iter().flatten();
+        kinds.filter(|it| it["kind"] == kind).filter_map(|it| it["ops"].as_u64()).sum::<u64>()
+    };
+    for (kind, calls) in [
+        ("READ", made("read") + made("pread64")),
+        ("WRITE", made("write")),
+        ("COPY", made("copy_file_range")),
+        ("READDIR", made("getdents64")),
+        ("COMMIT", 1),
+        ("CREATE", 1),
+        ("RENAME", 1),
+        ("REMOVE", 1),
+    ] {
+        ensure!(ops(kind) == calls, "{kind}: {} in the trace, {calls} by strace", ops(kind));
+    }
+    fs::create_dir(at("again"))?;
+    let mut replay = OURS.command();
+    replay.arg("replay").arg(at("t.dfst")).arg(at("again")).args(["--closed", "--format", "json"]);
+    proc::capture_stdout(&mut replay)?;
+    ensure!(fs::read_dir(at("again"))?.next().is_none(), "the replay left files");
+    Ok(())
 }
 
 /// Runs the preset with the real tar, git, rsync and rm, whose five rows have figures.

@@ -33,7 +33,21 @@ fn main() -> io::Result<()> {
     write(folder, "nfs3", &nfs3_messages())?;
     write(folder, "nfs4", &nfs4_messages())?;
     write(folder, "packets", &packets())?;
-    write(folder, "trace_file", &[trace_block()])
+    write(folder, "trace_file", &[trace_block()])?;
+    write(folder, "imports", &imports())
+}
+
+/// A log of fio and the calls of some processes, each after the byte that selects its kind.
+fn imports() -> Vec<Vec<u8>> {
+    let log = "fio version 3 iolog\n1 /m/a add\n2 /m/a open\n3 /m/a read 0 512\n4 /m/a close\n";
+    let calls = "1 5.000001 openat(AT_FDCWD</r>, \"a\", O_RDWR|O_CREAT, 0600) = 3</r/a>\n\
+                 1 5.000002 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>\n\
+                 2 5.000003 pwrite64(3, \"x\"..., 4096, 8192) = 4096 <0.000900>\n\
+                 1 5.000004 <... clone resumed>) = 2\n\
+                 2 5.000005 copy_file_range(3</r/a>, [0] => [9], 3</r/a>, NULL, 9, 0) = 9\n\
+                 2 5.000006 renameat2(AT_FDCWD</r>, \"a\", AT_FDCWD</r>, \"b\", 0) = 0\n\
+                 2 5.000007 +++ exited with 0 +++\n";
+    vec![[b"\x01", log.as_bytes()].concat(), [b"\x00", calls.as_bytes()].concat()]
 }
 
 /// Wraps the v3 messages into packets like the target: a call and its reply in one input, over TCP

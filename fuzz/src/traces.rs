@@ -5,8 +5,8 @@
 //! [`check_trace`] reads a trace file, or a block wrapped into one.
 
 use trace::{
-    Capture, CaptureSettings, Counters, Describer, Packet, PacketReader, Section, TraceError,
-    TraceReader,
+    Capture, CaptureSettings, Counters, Describer, ImportSettings, ImportSource, Names, Packet,
+    PacketReader, Section, TraceError, TraceReader, import,
 };
 
 /// The link type of packets that begin with an IP header.
@@ -58,6 +58,28 @@ fn check_read_back(file: &[u8], counters: &Counters) {
     assert_eq!((calls, ops), (counters.calls, counters.ops));
     let description = describer.finish();
     assert_eq!(description.calls, calls);
+}
+
+/// Imports a text; the first byte selects its kind. The trace must be readable.
+pub fn check_import(bytes: &[u8]) {
+    let Some((form, rest)) = bytes.split_first() else { return };
+    let is_strace = form & 1 == 0;
+    let settings = ImportSettings {
+        source: if is_strace { ImportSource::Strace } else { ImportSource::Iolog },
+        root: is_strace.then(|| "/r".to_owned()),
+        directory: (form & 2 == 0).then(|| "/r".to_owned()),
+        names: if form & 4 == 0 { Names::Kept } else { Names::Hashed },
+        made_by: String::new(),
+    };
+    let mut file = Vec::new();
+    if let Ok(summary) = import(rest, &settings, &mut file) {
+        let mut reader = TraceReader::new(&file[..]).expect("a trace that was just written");
+        let mut describer = Describer::new(reader.header().clone());
+        while let Some(section) = reader.next_section().expect("a trace that was just written") {
+            describer.section(section);
+        }
+        assert_eq!(describer.finish().calls, summary.calls);
+    }
 }
 
 /// Wraps pieces of bytes into packets. Before each piece come its length, the error of its sequence

@@ -57,7 +57,7 @@ pub(crate) use schedule::{K8sArgs, SlurmArgs};
 pub(crate) use serve::ServeArgs;
 pub(crate) use soak::SoakArgs;
 pub(crate) use systems::{SystemsArgs, SystemsCommand, UpArgs};
-pub(crate) use trace::{CaptureArgs, DescribeArgs, DescribeFormat};
+pub(crate) use trace::{CaptureArgs, DescribeArgs, DescribeFormat, ImportKind};
 
 use crate::metrics::parse_address;
 

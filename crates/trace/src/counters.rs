@@ -65,6 +65,10 @@ pub struct Counters {
     pub clients: u64,
     /// File handles that were dropped to make room and would get a new number.
     pub files_forgotten: u64,
+    /// Files of an imported program that were mapped; what it did there is not in the trace.
+    pub files_mapped: u64,
+    /// System calls of an imported program that have no counterpart.
+    pub calls_not_imported: u64,
 }
 
 impl Counters {

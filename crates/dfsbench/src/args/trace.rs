@@ -13,6 +13,8 @@ Examples:
   dfsbench capture --interface eth0 --for 10m -o nfs.dfst
                                                    without tcpdump, as root
   ssh server tcpdump -w - port 2049 | dfsbench capture - -o nfs.dfst
+  strace -f -ttt -T -y -o app.strace PROGRAM       what a program does to local files
+  dfsbench capture --from strace app.strace --root /data -o app.dfst
 
 Capture whole packets (-s 0, or --interface, which drops data): a packet can hold several calls,
 and a snap length such as -s 256 loses all but the first.
@@ -35,6 +37,18 @@ pub(crate) struct CaptureArgs {
     /// How long to capture an interface, such as 10m [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", requires = "interface")]
     pub r#for: Option<String>,
+    /// Import the I/O of a program instead: the output of strace -f -ttt -T -y, or a log of fio
+    /// (--write_iolog)
+    #[arg(long, value_name = "KIND", conflicts_with = "interface")]
+    pub from: Option<ImportKind>,
+    /// With --from: the directory whose files are imported; required for strace [default: the
+    /// directory that contains all files of the log]
+    #[arg(long, value_name = "DIR", requires = "from", value_hint = ValueHint::DirPath)]
+    pub root: Option<String>,
+    /// With --from strace: the directory in which the program started, for output without -y
+    /// [default: that of --root]
+    #[arg(long, value_name = "DIR", requires = "from", value_hint = ValueHint::DirPath)]
+    pub cwd: Option<String>,
     /// File to write the trace to; `-` is stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
@@ -44,6 +58,15 @@ pub(crate) struct CaptureArgs {
     /// Don't print a summary
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Texts that can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportKind {
+    /// Output of strace
+    Strace,
+    /// Log of fio, version 2 or 3
+    Iolog,
 }
 
 const DESCRIBE_EXAMPLES: &str = "\

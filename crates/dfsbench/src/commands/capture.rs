@@ -4,6 +4,7 @@
 //! everything read so far, and reports how complete the trace is.
 
 pub(crate) mod gaps;
+mod imported;
 mod interface;
 
 use std::io::Read;
@@ -38,6 +39,9 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
         _ => &args.output,
     };
     output_file::check_with_inputs(Some(path), &args.captures)?;
+    if let Some(kind) = args.from {
+        return imported::run(args, kind, path);
+    }
     let mut sources = Vec::new();
     for capture in &args.captures {
         // Open all of them before writing anything, so that a wrong name fails right away.

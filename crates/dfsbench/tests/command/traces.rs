@@ -49,6 +49,54 @@ fn converts_capture_to_trace() {
     assert_eq!(quiet.stdout[..8], file[..8]);
 }
 
+#[test]
+fn imports_and_replays_programs() {
+    let cli = Cli::new();
+    let text = "7 1.0 openat(AT_FDCWD, \"a\", O_RDWR) = 3 <0.1>\n\
+                7 1.2 pwrite64(3, \"x\"..., 512, 4096) = 512 <0.1>\n\
+                7 1.4 read(3, \"x\"..., 4096) = 4096 <0.1>\n\
+                7 1.6 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3, 0) = 0x7f86d2af1000 <0.1>\n\
+                7 1.7 fallocate(3, FALLOC_FL_COLLAPSE_RANGE, 0, 512) = 0 <0.1>\n";
+    std::fs::write(cli.folder().join("app.strace"), text).unwrap();
+    let args = ["capture", "--from", "strace", "app.strace", "--root", "/r", "-o", "app.dfst"];
+    let end = cli.run(&args);
+    assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
+    insta::assert_snapshot!(end.stderr);
+    let described = cli.run(&["describe", "app.dfst"]).stdout;
+    assert!(described.contains("1 file was mapped"), "{described}");
+    let end = cli.run(&["replay", "app.dfst", "target", "--closed"]);
+    assert_eq!(end.code, 0, "{end:?}");
+    assert!(end.stdout.contains("3 operations of 1 client"), "{end:?}");
+    cli.assert_target_is_empty();
+}
+
+#[test]
+fn rejects_bad_imports() {
+    let cli = Cli::new();
+    for (name, text) in [
+        ("x.txt", "hello\n"),
+        ("x.strace", "7 1.0 open(\"/etc/a\", O_RDONLY) = 3 <0.1>\n"),
+        ("x.log", "fio version 2 iolog\n/a add\n/a read 5\n"),
+    ] {
+        std::fs::write(cli.folder().join(name), text).unwrap();
+    }
+    let from = |kind, file, more: &[&'static str]| {
+        [&["capture", "-o", "x.dfst", "--from", kind, file], more].concat()
+    };
+    insta::assert_snapshot!(cli.errors_of(&[
+        &from("strace", "x.strace", &[]),
+        &from("strace", "x.strace", &["--root", "data"]),
+        &from("strace", "x.strace", &["--root", "/data"]),
+        &from("strace", "x.txt", &["--root", "/data"]),
+        &from("strace", "none", &["--root", "/data"]),
+        &from("strace", "x.strace", &["x.txt", "--root", "/data"]),
+        &from("iolog", "x.txt", &[]),
+        &from("iolog", "x.log", &[]),
+        &from("blktrace", "x.log", &[]),
+        &["capture", "-o", "x.dfst", "x.log", "--root", "/data"],
+    ]));
+}
+
 /// Writes a pcap file with TCP segments of NULL calls: one call, the given number joined, and one
 /// again. `snap` bytes of each packet are kept; 0 keeps all, as in tcpdump.
 fn write_joined_pcap(path: &std::path::Path, joined: u32, snap: usize) {

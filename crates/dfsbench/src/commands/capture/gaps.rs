@@ -56,11 +56,28 @@ pub(crate) fn describe(counters: &Counters) -> Option<String> {
             _ => gaps.push(format!("{count} {many}")),
         }
     }
-    if gaps.is_empty() {
-        return None;
+    let mut sentences = describe_import(counters);
+    if !gaps.is_empty() {
+        let share = percent(counters.missing_share());
+        sentences.push(format!("{share} of the traffic is missing: {}", gaps.join(", ")));
     }
-    let share = percent(counters.missing_share());
-    Some(format!("{share} of the traffic is missing: {}", gaps.join(", ")))
+    if sentences.is_empty() { None } else { Some(sentences.join("; ")) }
+}
+
+/// Describes what the trace of a program lacks. How much that is can't be known.
+fn describe_import(counters: &Counters) -> Vec<String> {
+    let mut sentences = Vec::new();
+    match counters.files_mapped {
+        0 => {}
+        1 => sentences.push("1 file was mapped; its I/O is not in the trace".to_owned()),
+        many => sentences.push(format!("{many} files were mapped; their I/O is not in the trace")),
+    }
+    match counters.calls_not_imported {
+        0 => {}
+        1 => sentences.push("1 system call has no counterpart".to_owned()),
+        many => sentences.push(format!("{many} system calls have no counterpart")),
+    }
+    sentences
 }
 
 /// Returns advice if the snap length cut off whole messages.

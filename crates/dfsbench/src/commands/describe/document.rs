@@ -292,7 +292,7 @@ fn tabulate_completeness(description: &Description) -> Rows {
 }
 
 /// Returns the counters for what was seen and what was missed.
-fn completeness(counters: &Counters) -> [(&'static str, u64); 22] {
+fn completeness(counters: &Counters) -> [(&'static str, u64); 24] {
     [
         ("packets", counters.packets),
         ("calls", counters.calls),
@@ -316,6 +316,8 @@ fn completeness(counters: &Counters) -> [(&'static str, u64); 22] {
         ("missing: messages cut short", counters.messages_cut),
         ("missing: messages that can't be decoded", counters.messages_malformed),
         ("missing: files evicted from the table of files", counters.files_forgotten),
+        ("missing: files whose mappings were used", counters.files_mapped),
+        ("missing: system calls without a counterpart", counters.calls_not_imported),
     ]
 }
 
