@@ -547,7 +547,8 @@ mod tests {
         let mut made = 0;
         for code in OpCode::ALL {
             let choice = Choice::of_code(*code);
-            let parts = Parts { known: &known, choice, attributes, security };
+            let no_servers = List::default();
+            let parts = Parts { known: &known, choice, attributes, security, no_servers };
             let arguments = parts.any_arguments();
             let Some(op) = parts.make_op(&arguments) else { continue };
             assert_eq!(op.code(), *code);

@@ -3,7 +3,8 @@
 //! `compound` walks through the operations of a call and `answer` writes the reply; the other
 //! modules are the operations by kind, and `state` is what the server remembers about its clients.
 //! The root of the file system is the pseudo root: exports are reached from it by LOOKUP. Clients
-//! of v4.1 and later get read delegations; callbacks recall them, and report the ends of copies.
+//! of v4.1 and later get read delegations and, from a metadata server, layouts; callbacks recall
+//! them, and report the ends of copies.
 //!
 //! **Source:** RFC 7530 (v4.0), RFC 8881 (v4.1), RFC 7862 and 8276 (v4.2).
 

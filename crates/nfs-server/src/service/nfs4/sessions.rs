@@ -1,7 +1,7 @@
 //! Clients of v4.1 and later, and their sessions.
 //!
-//! A backchannel is granted if requested, over each connection bound to it; it recalls delegations,
-//! one at a time. Any state protection other than none is refused.
+//! A backchannel is granted if requested, over each connection bound to it; it recalls delegations
+//! and layouts, one at a time. Any state protection other than none is refused.
 //!
 //! **Source:** RFC 8881 sections 18.33 to 18.37, 18.50 and 18.51.
 
