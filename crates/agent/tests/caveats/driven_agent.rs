@@ -45,7 +45,7 @@ impl DrivenAgent {
     pub fn beside(server: &Arc<Server>) -> Self {
         let server = Arc::clone(server);
         let counts = Box::new(move || {
-            let counters = server.counters();
+            let counters = server.cluster_counters();
             ServerCounts {
                 read_bytes: counters.payload_read_bytes,
                 write_bytes: counters.payload_written_bytes,

@@ -1,9 +1,11 @@
 //! Data that goes through the metadata server although pNFS was requested.
 
+use std::sync::Arc;
+
 use agent::caveats::about_pnfs;
 use engine::backend::PnfsCounts;
-use model::{Caveat, CaveatCode, NfsSettings, NfsVersion, Pass, Pnfs, RunSpec, Target};
-use nfs_server::ServerConfig;
+use model::{Caveat, CaveatCode, CrossCheck, NfsSettings, NfsVersion, Pass, Pnfs, RunSpec, Target};
+use nfs_server::{DataServers, LayoutKind, PnfsConfig, ServerConfig};
 
 use crate::driven_agent::{DrivenAgent, nfs, server};
 
@@ -34,6 +36,34 @@ fn names_server_without_layouts() {
         @"all data went through the metadata server: the server offers no layouts"
     );
     assert_eq!(evidence(&caveats_of(Pnfs::Off, Pass::Write)), None);
+}
+
+#[test]
+fn agrees_with_servers_of_cluster() {
+    for (layout, mirrors) in [(LayoutKind::FlexFiles, 2), (LayoutKind::Files, 1)] {
+        let servers = DataServers::Own(2);
+        let pnfs = PnfsConfig { servers, layout, stripe_unit: 64 << 10, mirrors };
+        let config = ServerConfig { pnfs: Some(pnfs), ..ServerConfig::default() };
+        let server = Arc::new(server(config));
+        let mut spec = RunSpec { file_size_bytes: 1 << 20, ..nfs(&server) };
+        if let Target::Nfs(target) = &mut spec.target {
+            let version = NfsVersion::V4_1;
+            target.embedded = true;
+            target.settings = NfsSettings { version, pnfs: Pnfs::On, ..NfsSettings::default() };
+        }
+        let mut agent = DrivenAgent::beside(&server);
+        agent.begin(&spec);
+        for pass in [Pass::Write, Pass::Read] {
+            let result = agent.run(pass).result;
+            assert_eq!(evidence(&result.caveats), None, "{layout:?} {pass}");
+            let accounting = |caveat: &&Caveat| caveat.code == CaveatCode::Accounting;
+            assert_eq!(result.caveats.iter().find(accounting), None, "{layout:?} {pass}");
+            let by_server = |check: &&CrossCheck| check.source.ends_with("by the server");
+            let checks = &result.cross_checks;
+            assert!(checks.iter().filter(by_server).count() > 2, "{layout:?} {pass} {checks:?}");
+        }
+        assert_eq!(server.counters().payload_written_bytes, 0);
+    }
 }
 
 #[test]
