@@ -107,6 +107,7 @@ pub struct ScheduledEvent {
 
 /// All faults of a server; the default has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one switch per fault")]
 pub struct FaultPlan {
     /// Seed of all random choices.
     pub seed: u64,
