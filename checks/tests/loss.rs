@@ -1,4 +1,5 @@
-//! Our client over a network that drops packets: TCP retransmissions are reported.
+//! Our client over a network that drops packets: TCP retransmissions are reported. And over two
+//! links to one server, of which one is cut.
 //!
 //! Three network namespaces, a client, a router and a server, exist for one check and are gone with
 //! its processes. The router drops, as a full switch or a bad link does: drops in a host's own
@@ -9,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 use checks::checks;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use checks::ours::Ours;
@@ -71,6 +73,45 @@ nsenter --target $client --net "$program" run 'nfs://10.77.2.2:20490/export' \
 echo "exit $?"
 "#;
 
+/// Arguments: directory and program. Two links of 100 Mbit/s to a server: a pass over the first
+/// one, over both, and over both until the second one is cut, which then answers nothing.
+const LINKS: &str = r#"
+set -eu
+cd "$1"
+program=$2
+unshare --net sleep 60 &
+server=$!
+started=$server
+trap 'kill $started' EXIT
+until [ "$(readlink /proc/$server/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.01; done
+for link in 1 2; do
+    ip link add "link$link" type veth peer name "eth$link" netns $server
+    ip addr add "10.77.$link.1/24" dev "link$link"
+    ip link set "link$link" up
+    nsenter --target $server --net sh -ec "
+        ip addr add 10.77.$link.2/24 dev eth$link
+        ip link set eth$link up"
+    tc qdisc add dev "link$link" root tbf rate 100mbit burst 64kb limit 2mb
+done
+nsenter --target $server --net \
+    "$program" serve --listen 0.0.0.0 --allow 10.77.0.0/16 --port 20490 > serve.log 2>&1 &
+started="$! $started"
+until grep -q 20490 serve.log; do kill -0 $!; sleep 0.02; done
+run() {
+    "$program" run 'nfs://10.77.1.2:20490,10.77.2.2/export?version=4.1' --workload stream \
+        --passes write --workers 1 --trials 1 --quiet "$@" > run.log 2>&1 || cat run.log
+    "$program" report --format json
+}
+run --file-size 16MiB --max-connect 1,2 > links.json
+sent() { tc -s qdisc show dev link2 | awk '/Sent/ { print $2; exit }'; }
+before=$(sent)
+(
+    until [ "$(sent)" -gt $((before + 4000000)) ]; do sleep 0.01; done
+    ip link set link2 down
+) &
+run --file-size 24MiB --timeout 2s > cut.json
+"#;
+
 /// One large file, written.
 const STREAM: &str = "--workload stream --passes write";
 
@@ -89,6 +130,29 @@ checks! {
             let text = run_over("", lossy, MIX)?;
             ensure!(text.contains("tcp-retransmits:"), "no caveat, {lossy}:\n{text}");
         }
+        Ok(())
+    };
+    two_links_double_the_rate: 60 s, {
+        let folder = TempDir::new()?;
+        let mut command = Command::new("unshare");
+        command.args(["--net", "timeout", "--kill-after=5", "50", "bash", "-c", LINKS, "links"]);
+        command.arg(folder.path()).arg(OURS.command().get_program());
+        proc::capture_text(&mut command)?;
+        let read = |name: &str| -> Result<Value> {
+            Ok(serde_json::from_str(&std::fs::read_to_string(folder.path().join(name))?)?)
+        };
+        let links = read("links.json")?;
+        let [one, two] = [0, 1].map(|at| links["figures"][at]["rate"]["median"].as_f64());
+        let gain = two.unwrap_or_default() / one.unwrap_or(f64::INFINITY);
+        println!("  two links: {gain:.2} times the rate of one");
+        ensure!((1.8..2.2).contains(&gain), "{gain}: {}", links["figures"]);
+        let pass = &read("cut.json")?["runs"][0]["trials"][0]["passes"][0];
+        let codes = pass["caveats"].as_array().into_iter().flatten().map(|it| &it["code"]);
+        ensure!(codes.into_iter().any(|code| code == "path-lost"), "{pass}");
+        let lost = &pass["addresses"][1];
+        ensure!(lost["lost_connections"] == 1 && lost["moved_calls"] != 0, "{lost}");
+        let done = [0, 1].map(|at| pass["addresses"][at]["ops"].as_u64().unwrap_or(0));
+        ensure!(done.iter().sum::<u64>() == 24, "{pass}");
         Ok(())
     };
     reports_nothing_without_drops: 100 s, {

@@ -13,7 +13,7 @@ use nfs_client::{
     Connection, ConnectionOptions, Difference, Mount, MountError, MountOptions, Scratch,
     SessionPlan,
 };
-use nfs_server::{Server, ServerConfig};
+use nfs_server::{FaultPlan, Server, ServerConfig};
 use relay::Relay;
 
 /// Numbers of operations. **Source:** RFC 8881 section 16.2.3.
@@ -177,6 +177,39 @@ fn calls_of_cut_address_move_once() {
         assert_eq!(finish(&mut fresh, &clock, LIMIT), 0, "{version}");
         let entries = mount.readdir(mount.root()).unwrap();
         assert_eq!(entries.len(), 12 + 2, "{version}");
+    }
+}
+
+#[test]
+fn parts_of_server_have_own_sessions() {
+    let clock = clock();
+    let faults = FaultPlan { minor_ids: true, ..FaultPlan::default() };
+    let server = Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap();
+    let relay = Relay::start(server.address());
+    let more = [relay.address().to_string()];
+    let options = options(server.address(), &more, ProtocolVersion::V4_1);
+    let mount = Mount::connect(&options).unwrap();
+    assert_eq!(mount.session_groups(), 2);
+    let count = |operation: usize| server.counters().nfs4_operations[operation];
+    let mut connections = [open(&mount, 0), open(&mount, 1), open(&mount, 1)];
+    assert_eq!((count(EXCHANGE_ID), count(CREATE_SESSION)), (2, 2), "one for each part");
+    let [_, second, third] = &mut connections;
+    // Calls in another session are new calls: those that may be repeated are.
+    relay.drop_replies();
+    let root = mount.root();
+    second.start(clock(), 0, &Operation::Getattr { file: &root }).unwrap();
+    start_creates(third, &mount, clock(), &names(1));
+    for connection in [&mut *second, &mut *third] {
+        connection.flush(&clock).unwrap();
+    }
+    while relay.dropped_bytes() == 0 || server.list_directory("/export").unwrap().is_empty() {
+        assert!(Duration::from_nanos(clock()) < LIMIT);
+    }
+    relay.cut();
+    for (connection, failed) in [(second, 0), (third, 1)] {
+        assert_eq!(finish(connection, &clock, LIMIT), failed);
+        assert_eq!((connection.path(), connection.counters().rebinds), (0, 1));
+        assert_eq!(connection.path_counters(1).moved_calls, 1);
     }
 }
 

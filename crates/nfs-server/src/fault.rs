@@ -144,6 +144,7 @@ pub struct ScheduledEvent {
 
 /// All faults of a server; the default has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one switch per fault")]
 pub struct FaultPlan {
     /// Seed of all random choices.
     pub seed: u64,
@@ -161,6 +162,9 @@ pub struct FaultPlan {
     pub errors: Vec<ErrorFault>,
     /// MNT is refused to calls from ports 1024 and up, as Linux does without `insecure`.
     pub reserved_ports_only: bool,
+    /// A client that is known already gets another `so_minor_id` from EXCHANGE_ID, as if its second
+    /// address had sessions of its own.
+    pub minor_ids: bool,
     /// Status returned for every MNT.
     pub refuse_mount: Option<MountStatus>,
     /// How often a call is executed but never answered.

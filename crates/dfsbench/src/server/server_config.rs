@@ -157,6 +157,7 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
         PlannedFault::IdleClose(after_ns) => plan.close_idle_after_ns = Some(after_ns),
         PlannedFault::RefuseMount => plan.refuse_mount = Some(MountStatus::Access),
         PlannedFault::ReservedPorts => plan.reserved_ports_only = true,
+        PlannedFault::MinorIds => plan.minor_ids = true,
         PlannedFault::ReadSize(bytes) => plan.read_bytes_max = Some(bytes),
         PlannedFault::WriteSize(bytes) => plan.write_bytes_max = Some(bytes),
         PlannedFault::SlowFile { number, time_ns } => {

@@ -30,7 +30,8 @@ pub struct PathCounters {
     pub segments_retransmitted: u64,
     /// How often the connection was lost there and moved to another address, or could not be made.
     pub losses: u64,
-    /// Calls in flight that moved to another address with it, or were lost.
+    /// Calls in flight that moved to another address with it, including those that must not be
+    /// repeated and failed.
     pub moved_calls: u64,
 }
 
@@ -143,16 +144,13 @@ impl Connection {
         self.set_mark();
     }
 
-    /// Records that calls were repeated or lost when the connection was re-established, if that
-    /// happened on another address.
-    pub(super) fn note_moved(&mut self, before: &Counters) {
-        let after = self.link.session.counters();
-        let repeated = after.replays - before.replays;
-        let lost = after.lost_calls - before.lost_calls;
+    /// Records that the connection was re-established with its `calls` in flight, if that happened
+    /// on another address.
+    pub(super) fn note_moved(&mut self, calls: usize) {
         let Some(left) = self.paths.left.take() else { return };
         if left != self.paths.current {
             self.paths.used[left].losses += 1;
-            self.paths.used[left].moved_calls += repeated + lost;
+            self.paths.used[left].moved_calls += calls as u64;
         }
     }
 

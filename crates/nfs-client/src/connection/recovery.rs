@@ -207,7 +207,7 @@ impl Connection {
         // The new session is created on a separate connection, with blocking calls; then its socket
         // and its binding replace ours, and our calls in flight are adapted to it.
         let fresh = Self::connect_to(&self.target, session.version(), &options)?;
-        let before = *session.counters();
+        let calls = session.in_flight();
         let former = session.client();
         let former_session = session.session_id();
         let mut control = Control::new(fresh);
@@ -225,7 +225,7 @@ impl Connection {
         // may have been executed, and is not idempotent, is reported as lost: the reply cache that
         // would have recognized its retry is gone with the old session.
         self.link.session.resume(now_ns, &fresh.link.session);
-        self.note_moved(&before);
+        self.note_moved(calls);
         self.group = self.target.group;
         if self.link.session.client() != former {
             self.lose_copies(now_ns);
@@ -286,9 +286,9 @@ impl Connection {
                 // session calls are resent with their slot and sequence number, and the server
                 // answers those it has already executed from its reply cache.
                 drop(self.replace_transport(transport));
-                let before = *self.link.session.counters();
+                let calls = self.link.session.in_flight();
                 self.link.session.reconnected(now_ns);
-                self.note_moved(&before);
+                self.note_moved(calls);
                 Ok(true)
             }
             SocketAttempt::InProgress(fd) => {

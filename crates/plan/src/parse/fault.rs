@@ -100,6 +100,7 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
         ("grace", [lasts]) => F::Grace(time(lasts)?),
         ("refuse_mount", []) => F::RefuseMount,
         ("reserved_ports", []) => F::ReservedPorts,
+        ("minor_ids", []) => F::MinorIds,
         ("hang_from_clients", [number]) => F::HangFromClients(read_integer(number)?),
         ("hang_after", [number]) => F::HangAfter(read_integer(number)?),
         ("close_after", [number]) => F::CloseAfter(read_integer(number)?),

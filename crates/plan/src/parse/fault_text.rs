@@ -56,6 +56,7 @@ impl PlannedFault {
             | Self::LoseCommitted
             | Self::RefuseMount
             | Self::ReservedPorts
+            | Self::MinorIds
             | Self::DirectoryLoops
             | Self::SymlinkLoops => String::new(),
             Self::HangFromClients(n)
@@ -121,7 +122,7 @@ mod tests {
     use crate::parse::fault::{check_faults, parse_fault};
     use crate::syntax::fault::KINDS;
 
-    const EXAMPLES: [&str; 56] = [
+    const EXAMPLES: [&str; 57] = [
         "slow-file 3 5ms",
         "service-time 200us",
         "service-time uniform 100us 1ms",
@@ -153,6 +154,7 @@ mod tests {
         "idle-close 2s",
         "refuse-mount",
         "reserved-ports",
+        "minor-ids",
         "read-size 64KiB",
         "write-size 8KiB",
         "restart at 2s",

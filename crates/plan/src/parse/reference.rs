@@ -154,7 +154,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     fault(9), fault(10), fault(11), fault(12), fault(13), fault(14), fault(15), fault(16),
     fault(17), fault(18), fault(19), fault(20), fault(21), fault(22), fault(23), fault(24),
     fault(25), fault(26), fault(27), fault(28), fault(29), fault(30), fault(31), fault(32),
-    fault(33), fault(34), fault(35), fault(36), fault(37),
+    fault(33), fault(34), fault(35), fault(36), fault(37), fault(38),
 
     key(Host, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "Name of the host in targets and tables."),

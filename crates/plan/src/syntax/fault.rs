@@ -100,6 +100,8 @@ pub enum PlannedFault {
     RefuseMount,
     /// Mounts from a port of 1024 or above are refused.
     ReservedPorts,
+    /// Further addresses of a v4.1 client have sessions of their own.
+    MinorIds,
     /// READ and WRITE of one file have a service time.
     SlowFile {
         /// The number that its name ends with.
@@ -202,7 +204,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
 }
 
 /// Every kind, in the order in which they are listed for people.
-pub const KINDS: [FaultKind; 38] = [
+pub const KINDS: [FaultKind; 39] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
@@ -247,6 +249,7 @@ pub const KINDS: [FaultKind; 38] = [
     kind("close_after", "N", "A connection is closed after this many calls."),
     kind("idle_close", "TIME", "A connection without calls is closed after this time."),
     kind("refuse_mount", "", "Every mount is refused."),
+    kind("minor_ids", "", "Further addresses have sessions of their own (so_minor_id); v4.1."),
     kind("reserved_ports", "", "Mounts from ports of 1024 and above are refused, as by Linux."),
     kind("read_size", "SIZE", "Maximum size of a READ."),
     kind("write_size", "SIZE", "Maximum size of a WRITE."),
@@ -315,6 +318,7 @@ impl PlannedFault {
             Self::CloseAfter(_) => "close_after",
             Self::IdleClose(_) => "idle_close",
             Self::RefuseMount => "refuse_mount",
+            Self::MinorIds => "minor_ids",
             Self::ReservedPorts => "reserved_ports",
             Self::SlowFile { .. } => "slow_file",
             Self::ReadSize(_) => "read_size",

@@ -89,7 +89,7 @@ fn lines(rows: &[(String, [String; COLUMNS.len() - 1])]) -> Block {
         let lost = if lost == "–" { String::new() } else { format!("; lost {lost}") };
         lines.push(format!(
             "{name}: {address} {ops} ops, {bytes} ({share}), mean {mean}, p50 {p50}, p99 {p99}, \
-             {retransmits} segments retransmitted{lost}"
+             TCP retransmits {retransmits}{lost}"
         ));
     }
     if rows.len() > TEXT_LINES_MAX {

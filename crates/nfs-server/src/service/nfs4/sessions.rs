@@ -152,7 +152,7 @@ impl Service {
             sequence: made.sequence,
             flags: self.pnfs_role() | confirmed,
             protection: StateProtectionReply::None,
-            server_minor_id: 0,
+            server_minor_id: u64::from(self.shared.faults.minor_ids && made.confirmed),
             server_major_id: &name,
             scope: &name,
             implementation: Some(Implementation {
