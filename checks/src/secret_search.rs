@@ -22,8 +22,8 @@ pub const VARIABLE: &str = "DFSBENCH_CHECK_SECRET";
 /// Time between two looks at the command lines of all processes.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs `dfsbench` with a plan in the lab's folder and the secret in its environment. Checks that no
-/// process has the value in its command line meanwhile, and that no file or output contains it
+/// Runs `dfsbench` with a plan in the lab's folder and the secret in its environment. Checks that
+/// no process has the value in its command line meanwhile, and that no file or output contains it
 /// afterwards.
 ///
 /// # Errors
@@ -82,6 +82,7 @@ pub fn check_own_server(lab: &Lab, fails: bool) -> Result<()> {
     let last = if fails { "echo \"no bucket for $KEY\" >&2; exit 7" } else { "true" };
     fs::write(lab.folder.path().join("secret-recipe.toml"), RECIPE.replace("LAST", last))?;
     let plan = PLAN.replace("HOSTS", &lab.named_hosts(&["server", "client"]));
+    let plan = plan.replace("FOLDER", &text(lab.folder.path()));
     let output = run_with_secret(lab, &plan)?;
     let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -103,7 +104,7 @@ HOSTS
 name = "secret"
 server = "server"
 client = "client"
-system = "./secret-recipe.toml"
+system = "FOLDER/secret-recipe.toml"
 backend = "nfs"
 nfsvers = 4.1
 [[workload]]

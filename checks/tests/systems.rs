@@ -73,8 +73,8 @@ checks! {
         measured(&Subject { settings: "threads = [1, 2]", ..OURS }, 2)
     };
     kills_and_cleans_our_server: 600 s, OURS.kill_and_clean(LAB.get()?);
-    keeps_secret_to_itself: 60 s, secret_search::check_own_server(LAB.get()?, false);
-    hides_secret_that_program_prints: 60 s, secret_search::check_own_server(LAB.get()?, true);
+    keeps_secret_to_itself: 300 s, secret_search::check_own_server(LAB.get()?, false);
+    hides_secret_that_program_prints: 300 s, secret_search::check_own_server(LAB.get()?, true);
 }
 
 const CEPHFS: Subject = Subject {

@@ -81,8 +81,8 @@ pub struct Judged {
     pub offered_per_s: Option<f64>,
     /// Bytes on the wire and bytes moved, medians over the trials, if the former are counted.
     pub wire: Option<WireUse>,
-    /// Time from the end of a pass until what it wrote had drained, the median of the trials, if the
-    /// system's recipe has a check for that.
+    /// Time from the end of a pass until what it wrote had drained, as the median over the trials,
+    /// if the system's recipe has a check for that.
     pub drain_ns: Option<u64>,
     /// The largest working set of any trial, if known.
     pub working_set: Option<WorkingSet>,
