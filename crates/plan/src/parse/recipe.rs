@@ -13,13 +13,14 @@ use crate::syntax::suggestion::unknown_word;
 /// Name and text of a built-in recipe.
 type BuiltIn = (&'static str, &'static str);
 
-pub const RECIPES: [BuiltIn; 12] = [
+pub const RECIPES: [BuiltIn; 13] = [
     ("afs", include_str!("../../systems/afs.toml")),
     ("cephfs", include_str!("../../systems/cephfs.toml")),
     ("dfsbench", include_str!("../../systems/dfsbench.toml")),
     ("ganesha", include_str!("../../systems/ganesha.toml")),
     ("gfs2", include_str!("../../systems/gfs2.toml")),
     ("glusterfs", include_str!("../../systems/glusterfs.toml")),
+    ("go-nfs", include_str!("../../systems/go-nfs.toml")),
     ("knfsd", include_str!("../../systems/knfsd.toml")),
     ("ksmbd", include_str!("../../systems/ksmbd.toml")),
     ("moosefs", include_str!("../../systems/moosefs.toml")),
