@@ -20,6 +20,7 @@ pub const RECIPES: [BuiltIn; 13] = [
     ("ganesha", include_str!("../../systems/ganesha.toml")),
     ("gfs2", include_str!("../../systems/gfs2.toml")),
     ("glusterfs", include_str!("../../systems/glusterfs.toml")),
+    ("go-nfs", include_str!("../../systems/go-nfs.toml")),
     ("knfsd", include_str!("../../systems/knfsd.toml")),
     ("ksmbd", include_str!("../../systems/ksmbd.toml")),
     ("moosefs", include_str!("../../systems/moosefs.toml")),
