@@ -108,7 +108,7 @@ const TLS: &Factor = &Factor {
 /// The number of connections is compared below.
 const TRUNKS: &Factor = &Factor {
     factors: "nfsvers = 4.2, max_connect = [1, 4]",
-    pointer: "/max_connect",
+    pointer: "/nfs/max_connect",
     listed: &[("1", "proto=tcp"), ("4", "max_connect=4")],
 };
 

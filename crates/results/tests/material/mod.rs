@@ -12,9 +12,9 @@ use model::{
     FrameDelivery, Histogram, HostResult, Identity, Interference, InterferenceSource,
     IntervalSample, IntervalStats, IntervalTimes, KindResult, ListingCalls, ListingWork, Metric,
     MetricKind, NfsSettings, NfsTarget, NfsVersion, OfferedLoad, Op, OpError, OpKind, Outcome,
-    Pass, PassResult, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall, Stalls,
-    Target, Telemetry, TlsOptions, TrainingWork, Trial, TrialState, WarmedUp, WireBytes, Work,
-    WorkerTime, WorkingSet, Workload, XprtSec,
+    Pass, PassResult, PathWork, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall,
+    Stalls, Target, Telemetry, TlsOptions, TrainingWork, Trial, TrialState, WarmedUp, WireBytes,
+    Work, WorkerTime, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use tempfile::TempDir;
@@ -148,6 +148,13 @@ pub fn scope() -> Scope {
         }),
         processor_wait: Some(ProcessorWait { waited_ns: 1, held_ns: 1, of_ns: 2 }),
         slots: 16,
+        paths: vec![PathWork {
+            address: "10.0.1.1:2049".to_owned(),
+            connections: 1,
+            ops: 3,
+            moved_calls: 2,
+            ..PathWork::default()
+        }],
         interference: Interference::default().with(InterferenceSource::Steal, Some(120)),
         recovery: Some(Recovery { reconnects: 1, resent_bytes: 4096, ..Recovery::default() }),
         kept: Some(DataCheck { blocks: 4, written: 3, lost: 1, ..DataCheck::default() }),
