@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::testing::{RunBuilder, nfs_target};
-use model::{Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Workload};
+use model::{Completion, ConnectionPolicy, NfsSettings, NfsVersion, Op, OpKind, Outcome, Workload};
 use nfs_client::pnfs::{FileLayout, Mirror, StripeFile};
 use nfs_client::proto::client::{File, OperationKind};
 use nfs_client::proto::nfs3::StableHow;
@@ -56,6 +56,7 @@ impl Node {
             keep_payload: Some(IO),
             reconnect: true,
             identity: None,
+            path: 0,
         };
         Connection::open(&self.mount, &options).unwrap()
     }
@@ -154,6 +155,9 @@ impl Cluster {
             first: 0,
             stride: 1,
             is_written: true,
+            connections_per_client: 1,
+            policy: ConnectionPolicy::Share,
+            paths: Vec::new(),
             grid: None,
             stable: StableHow::Unstable,
             log_stable: StableHow::Unstable,
