@@ -41,6 +41,7 @@ checks! {
     clean_restores_server_after_kill: 400 s, server_settings::kill_and_clean();
     data_ops_of_the_kernel_client: 300 s, data_ops::use_our_server();
     data_ops_of_the_kernel_server: 600 s, data_ops::use_kernel_server();
+    copies_end_with_reports: 400 s, data_ops::copy_asynchronously();
 }
 
 /// Without such a kernel, the other checks would only see settings that aren't supported.
