@@ -99,7 +99,7 @@ pub(crate) fn id_text(id: &[u8]) -> String {
         Ok(text) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) => {
             text.to_owned()
         }
-        _ => id.iter().map(|byte| format!("{byte:02x}")).collect(),
+        _ => id.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
     }
 }
 

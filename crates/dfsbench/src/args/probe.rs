@@ -21,8 +21,9 @@ Examples:
 /// Shows what an NFS server offers: programs, versions, transports and ports, exports and who may
 /// mount them, security flavors, limits, and the round-trip time of NULL over each transport.
 ///
-/// This combines the output of rpcinfo, showmount and nfsstat, and adds which addresses can be trunked
-/// and which pNFS layouts and data servers an export has. Nothing is mounted or changed. Queries that fail are listed with their errors.
+/// This combines the output of rpcinfo, showmount and nfsstat, and adds which addresses can be
+/// trunked, and which pNFS layouts and data servers an export has. Nothing is mounted or changed.
+/// Queries that fail are listed with their errors.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ProbeArgs {

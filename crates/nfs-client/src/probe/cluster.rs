@@ -90,7 +90,7 @@ fn open_first_file(conversation: &mut Conversation, names: &[&[u8]]) -> Answer<O
     });
     let found = conversation.ask_for(&ops, |ok| {
         let OpOk::Readdir { entries, .. } = ok else { return Ok(None) };
-        for entry in entries.iter() {
+        for entry in &entries {
             if entry.attributes.decode_values()?.file_type == Some(FileType::Regular) {
                 return Ok(Some(Some(entry.name.to_vec())));
             }
@@ -222,7 +222,7 @@ fn describe_device(
         }
         _ => {}
     }
-    let id = device.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = format!("{:032x}", u128::from_be_bytes(device.0));
     Ok(DataDevice { id, addresses, versions })
 }
 
