@@ -92,6 +92,38 @@ pub(super) fn use_our_server() -> Result<()> {
     Ok(())
 }
 
+/// A copy of 80 MiB, which the kernel's client requests as an asynchronous one, as the whole of one
+/// call.
+const LARGE_COPY: &str = "set -e; cd /mnt; dd if=/dev/urandom of=a bs=1M count=80 2>/dev/null; sync; \
+                          cp --reflink=never a b; cmp a b; \
+                          grep -E '\\s(COPY|OFFLOAD_STATUS|READ): ' /proc/self/mountstats; rm a b";
+
+/// Copies asynchronously: the kernel's client on our server, and our client on the kernel's.
+pub(super) fn copy_asynchronously() -> Result<()> {
+    let lab = MACHINES.get()?;
+    let server = peer::start_server(lab)?;
+    mount(lab, "10.77.0.254")?;
+    let copied = lab.ssh_within("client1", LARGE_COPY, 120);
+    unmount(lab)?;
+    drop(server);
+    let calls = copied?;
+    println!("{calls}");
+    ensure!(calls.contains("COPY: 1 1 ") && calls.contains("READ: 0 "), "{calls}");
+    lab.ssh_within("server", "lab-export xfs; lab-nfsd", 60)?;
+    let line = "for n in $(seq 30); do dfsbench run nfs://10.77.0.1/export --nfsvers 4.2 --workload \
+                data_ops --passes copy --async-copy true --workers 2 --file-size 64MiB --io-size \
+                16MiB --trials 1 --verify true --quiet --format json --results /tmp/data-ops.db && \
+                break; sleep 3; done";
+    let text = lab.ssh_within("client1", line, 240)?;
+    let report: Value = serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))?;
+    ensure!(report["figures"][0]["moved_bytes"] == 128 << 20, "{}", report["figures"]);
+    ensure!(report["figures"][0]["verdict"] != "invalid", "{}", report["figures"]);
+    let counts = "8 reported by CB_OFFLOAD, 0 found with OFFLOAD_STATUS (0 sent), 0 complete with";
+    ensure!(text.contains(counts), "no such fact: {text}");
+    lab.ssh("client1", "rm -f /tmp/data-ops.*")?;
+    lab.ssh("server", "lab-export tmpfs").map(drop)
+}
+
 /// Runs `data_ops` on the kernel's server through both clients, on ext4 (no clones) and on XFS.
 pub(super) fn use_kernel_server() -> Result<()> {
     let lab = MACHINES.get()?;

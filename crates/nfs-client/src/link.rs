@@ -167,8 +167,8 @@ impl Link {
         self.moved_bytes = 0;
     }
 
-    /// Sleeps until the socket is ready, `timeout` expires or `wakeup` is readable, and returns what
-    /// the socket is ready for.
+    /// Sleeps until the socket is ready, `timeout` expires or `wakeup` is readable, and returns
+    /// what the socket is ready for.
     pub(crate) fn poll_socket(
         &self,
         timeout: Duration,

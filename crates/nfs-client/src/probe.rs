@@ -7,6 +7,7 @@
 //! trips, which are measured one after the other.
 
 mod ask;
+mod cluster;
 mod data;
 mod exports;
 mod liveness;
@@ -22,8 +23,9 @@ use std::thread::ScopedJoinHandle;
 use nfs_proto::{ProtocolVersion, RpcError, Status, mount3, nfs3};
 
 pub use data::{
-    Answer, Export, Flavor, Limits, MountEntry, NoAnswer, Probe, Registration, ReservedPort,
-    RoundTrip, Service, TriedVersion, V4Root,
+    Answer, DataDevice, Export, ExportLayouts, Flavor, Limits, MountEntry, NoAnswer, Probe,
+    Registration, ReservedPort, RoundTrip, ServerIdentity, Service, TriedVersion, Trunking, V4Root,
+    layout_name,
 };
 pub use options::ProbeOptions;
 
@@ -101,6 +103,31 @@ impl Probe {
             let v4 = V4Services { nfs: &nfs, minor_versions: &minor_versions };
             ask_for_xattrs(&exports, &root, v4, options)
         });
+        let v4 = V4Services { nfs: &nfs, minor_versions: &minor_versions };
+        let mut in_session = liveness.ask(|| {
+            start_conversation(ProtocolVersion::has_sessions, v4.nfs, v4.minor_versions, options)
+        });
+        let others = other_addresses(&addresses, address, v4, options);
+        let trunking = others.into_iter().map(|other| {
+            let compared = match &in_session {
+                Ok(first) => liveness.ask(|| cluster::compare_server(first, other, options)),
+                Err(reason) => Err(reason.clone()),
+            };
+            (other, compared)
+        });
+        let trunking = trunking.collect();
+        let identity = match &in_session {
+            Ok(first) => first.identity().map(|(_, server)| server),
+            Err(reason) => Err(reason.clone()),
+        };
+        let layouts = match &mut in_session {
+            Ok(conversation) => examined_paths(&exports, &root, options)
+                .iter()
+                .map(|path| cluster::ask_layouts(conversation, path))
+                .collect(),
+            Err(_) => Vec::new(),
+        };
+        drop(in_session);
         let tls = liveness.ask(|| ask_for_tls(&nfs, options));
         Ok(Self {
             host: options.host.clone(),
@@ -117,11 +144,47 @@ impl Probe {
             exports,
             mounted,
             root,
+            identity,
+            trunking,
+            layouts,
             reserved_port,
             xattrs,
             stopped: liveness.finish(),
         })
     }
+}
+
+/// Lists the addresses to compare with the one that is probed: the others of its name, on the same
+/// port, and those that the caller has named.
+fn other_addresses(
+    addresses: &[IpAddr],
+    used: IpAddr,
+    v4: V4Services<'_>,
+    options: &ProbeOptions,
+) -> Vec<SocketAddr> {
+    let Ok(first) = find_answered_over_tcp(v4.nfs, 4) else { return Vec::new() };
+    let of_name = addresses.iter().filter(|address| **address != used);
+    let mut others: Vec<_> =
+        of_name.map(|address| SocketAddr::new(*address, first.port())).collect();
+    others.extend_from_slice(&options.also);
+    others
+}
+
+/// Lists the paths whose layouts are examined: the exports, or the names in the root of v4 if MOUNT
+/// lists none.
+fn examined_paths(
+    exports: &Answer<Vec<Export>>,
+    root: &V4Root,
+    options: &ProbeOptions,
+) -> Vec<String> {
+    let paths = match (exports, &root.names) {
+        (Ok(exports), _) if !exports.is_empty() => {
+            exports.iter().map(|export| export.path.clone()).collect()
+        }
+        (_, Ok(names)) => names.iter().map(|name| format!("/{name}")).collect(),
+        _ => Vec::new(),
+    };
+    paths.into_iter().take(options.exports_max).collect()
 }
 
 fn resolve_host(host: &str) -> Result<Vec<IpAddr>, ProbeError> {

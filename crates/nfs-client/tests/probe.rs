@@ -3,12 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
 
-use nfs_client::Proto;
 use nfs_client::probe::{
-    Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, ReservedPort, Service,
+    Flavor, Limits, NoAnswer, Probe, ProbeError, ProbeOptions, ReservedPort, Service, Trunking,
 };
 use nfs_client::proto::ProtocolVersion;
-use nfs_server::{FaultPlan, Portmap, Server, ServerConfig, TlsConfig, Versions};
+use nfs_client::{Mount, MountOptions, Proto};
+use nfs_server::{
+    DataServers, FaultPlan, LayoutKind, Network, PnfsConfig, Portmap, Server, ServerConfig,
+    TlsConfig, Versions,
+};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
 const V2_AND_V3: Versions = Versions { v2: true, v3: true, ..Versions::NONE };
@@ -42,6 +45,69 @@ fn answers(services: &[Service], version: u32, transport: Proto) -> bool {
     let found =
         services.iter().find(|found| (found.version, found.transport) == (version, transport));
     found.expect("every version was probed").null.is_ok()
+}
+
+#[test]
+fn tells_addresses_of_one_server() {
+    // All of 127.0.0.0/8 leads to this server.
+    let everywhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let allowed = vec![Network::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8)];
+    let server = start(ServerConfig { listen: everywhere, allowed, ..ServerConfig::default() });
+    let other = start(ServerConfig::default());
+    let port = server.address().port();
+    let first = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let second = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), port));
+    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, closed_port()));
+    let also = vec![second, other.address(), nobody];
+    let probe = Probe::run(&ProbeOptions { also, ..options(first, None) }).unwrap();
+    let expected = [
+        (second, Ok(Trunking::Session)),
+        (other.address(), Ok(Trunking::Nothing)),
+        (nobody, Err(NoAnswer::Refused)),
+    ];
+    assert_eq!(probe.trunking, expected);
+    let identity = probe.identity.unwrap();
+    assert_eq!((identity.roles, identity.minor_id), (vec!["no pNFS"], 0));
+    assert!(identity.implementation.unwrap().starts_with("dfsbench "));
+    assert_eq!(probe.layouts[0].types, Ok(Vec::new()));
+    // Older versions have no owner to compare.
+    let versions = V2_AND_V3;
+    let old = start(ServerConfig { versions, ..ServerConfig::default() });
+    let also = vec![second];
+    let probe = Probe::run(&ProbeOptions { also, ..options(old.address(), None) }).unwrap();
+    assert!(probe.identity.is_err() && probe.trunking.is_empty() && probe.layouts.is_empty());
+}
+
+#[test]
+fn lists_layouts_and_their_devices() {
+    for (layout, number, version) in
+        [(LayoutKind::FlexFiles, 4, None), (LayoutKind::Files, 1, Some("4.1"))]
+    {
+        let servers = DataServers::Own(3);
+        let pnfs = PnfsConfig { servers, layout, stripe_unit: 65_536, mirrors: 1 };
+        let server = start(ServerConfig { pnfs: Some(pnfs), ..ServerConfig::default() });
+        let mut probe = Probe::run(&options(server.address(), None)).unwrap();
+        let found = probe.layouts.remove(0);
+        assert_eq!((found.path.as_str(), &found.types), ("/export", &Ok(vec![number])));
+        assert!(matches!(found.devices, Err(NoAnswer::NotRequested(_))), "no file: {found:?}");
+        let roles = probe.identity.unwrap().roles;
+        assert_eq!(roles, ["metadata server"]);
+        let mut mount = MountOptions::new("127.0.0.1", "/export");
+        mount.port = Some(server.address().port());
+        mount.version = ProtocolVersion::V4_1;
+        let mut mount = Mount::connect(&mount).unwrap();
+        let file = mount.create(mount.root(), "f").unwrap();
+        mount.close(file).unwrap();
+        let mut probe = Probe::run(&options(server.address(), None)).unwrap();
+        let devices = probe.layouts.remove(0).devices.unwrap();
+        let addresses: Vec<_> = devices.iter().flat_map(|device| &device.addresses).collect();
+        assert_eq!(addresses.len(), 3, "{devices:?}");
+        assert!(addresses.iter().all(|address| address.starts_with("127.0.0.1:")), "{devices:?}");
+        if let Some(version) = version {
+            assert_eq!(devices[0].versions, [version]);
+        }
+        assert_eq!(server.counters().nfs4_operations[50], 1, "one LAYOUTGET");
+    }
 }
 
 #[test]

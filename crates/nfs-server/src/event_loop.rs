@@ -130,8 +130,9 @@ impl EventLoop {
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mailbox = Arc::clone(&self.loops.mailboxes[self.index]);
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
-        // The wait has no time-out unless data is being copied: orders come through the mailbox's descriptor and delayed work
-        // through the timer's, so anything there is to do makes a descriptor ready.
+        // The wait has no time-out unless data is being copied: orders come through the mailbox's
+        // descriptor and delayed work through the timer's, so anything there is to do makes a
+        // descriptor ready.
         while !mailbox.is_stopped() {
             if let Some(until_ns) = self.stalled_until_ns {
                 self.wait_out_stall(&mailbox, until_ns)?;

@@ -3,12 +3,16 @@
 //! The names and the order of the fields are those of the output, so this file is the reference of
 //! the format. A query without an answer is replaced by `{"error": "..."}`.
 
+use std::net::SocketAddr;
+
 use nfs_client::probe::{
-    Answer, Export, Flavor, Limits, MountEntry, Probe, Registration, ReservedPort, RoundTrip,
-    Service, TriedVersion, V4Root,
+    Answer, DataDevice, Export, ExportLayouts, Flavor, Limits, MountEntry, Probe, Registration,
+    ReservedPort, RoundTrip, Service, TriedVersion, Trunking, V4Root, layout_name,
 };
 use nfs_client::proto::ProtocolVersion;
 use serde::Serialize;
+
+use crate::id_text;
 
 const SCHEMA: u32 = 1;
 
@@ -55,8 +59,40 @@ struct Document<'a> {
     exports_not_examined: usize,
     mounted: QueryResult<Vec<MountedPart<'a>>>,
     v4_root: RootPart<'a>,
+    identity: QueryResult<IdentityPart<'a>>,
+    trunking: Vec<TrunkingPart>,
+    layouts: Vec<LayoutsPart<'a>>,
     portmap: QueryResult<Vec<RegistrationPart<'a>>>,
     rpcbind: QueryResult<Vec<RegistrationPart<'a>>>,
+}
+
+#[derive(Serialize)]
+struct IdentityPart<'a> {
+    owner: String,
+    instance: u64,
+    scope: String,
+    roles: &'a [&'static str],
+    implementation: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct TrunkingPart {
+    address: String,
+    trunking: QueryResult<&'static str>,
+}
+
+#[derive(Serialize)]
+struct LayoutsPart<'a> {
+    path: &'a str,
+    types: QueryResult<Vec<&'static str>>,
+    devices: QueryResult<Vec<DevicePart<'a>>>,
+}
+
+#[derive(Serialize)]
+struct DevicePart<'a> {
+    id: &'a str,
+    addresses: &'a [String],
+    versions: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -169,6 +205,15 @@ impl<'a> Document<'a> {
                 all.iter().map(MountedPart::from_entry).collect()
             }),
             v4_root: RootPart::from_root(&probe.root),
+            identity: QueryResult::from_answer(&probe.identity, |server| IdentityPart {
+                owner: id_text(&server.major_id),
+                instance: server.minor_id,
+                scope: id_text(&server.scope),
+                roles: &server.roles,
+                implementation: server.implementation.as_deref(),
+            }),
+            trunking: probe.trunking.iter().map(TrunkingPart::from_pair).collect(),
+            layouts: probe.layouts.iter().map(LayoutsPart::from_layouts).collect(),
             portmap: QueryResult::from_answer(&probe.portmap, registration_parts),
             rpcbind: QueryResult::from_answer(&probe.rpcbind, registration_parts),
         }
@@ -188,6 +233,37 @@ fn registration_parts(all: &Vec<Registration>) -> Vec<RegistrationPart<'_>> {
 #[allow(clippy::ptr_arg)]
 fn flavor_names(flavors: &Vec<Flavor>) -> Vec<String> {
     flavors.iter().map(ToString::to_string).collect()
+}
+
+impl TrunkingPart {
+    fn from_pair((address, found): &(SocketAddr, Answer<Trunking>)) -> Self {
+        let word = |trunking: &Trunking| match trunking {
+            Trunking::Session => "session",
+            Trunking::ClientId => "client id",
+            Trunking::Nothing => "none",
+        };
+        Self { address: address.to_string(), trunking: QueryResult::from_answer(found, word) }
+    }
+}
+
+impl<'a> LayoutsPart<'a> {
+    fn from_layouts(layouts: &'a ExportLayouts) -> Self {
+        let names = |types: &Vec<u32>| types.iter().map(|number| layout_name(*number)).collect();
+        Self {
+            path: &layouts.path,
+            types: QueryResult::from_answer(&layouts.types, names),
+            devices: QueryResult::from_answer(&layouts.devices, device_parts),
+        }
+    }
+}
+
+#[allow(clippy::ptr_arg)]
+fn device_parts(devices: &Vec<DataDevice>) -> Vec<DevicePart<'_>> {
+    devices.iter().map(device_part).collect()
+}
+
+fn device_part(device: &DataDevice) -> DevicePart<'_> {
+    DevicePart { id: &device.id, addresses: &device.addresses, versions: &device.versions }
 }
 
 impl From<TriedVersion> for TriedPart {

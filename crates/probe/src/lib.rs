@@ -8,6 +8,7 @@
 pub mod json;
 pub mod table;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use model::NfsTarget;
@@ -15,16 +16,18 @@ use model::printable::to_printable_line;
 use nfs_client::probe::{Probe, ProbeOptions};
 
 /// Probes the server of a target, and keeps only the export that contains the target's path; `/`
-/// keeps all exports. `timeout` is for each query.
+/// keeps all exports. `also` are further addresses to compare with it. `timeout` is for each query.
 ///
 /// # Errors
 /// If nothing answers there, or the path is not exported.
 pub fn probe_server(
     target: &NfsTarget,
+    also: Vec<SocketAddr>,
     portmap_port: u16,
     timeout: Duration,
 ) -> Result<Probe, String> {
     let options = ProbeOptions {
+        also,
         port: target.port,
         mount_port: target.mount_port,
         portmap_port,
@@ -81,12 +84,23 @@ fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
         paths.push(export.path.clone());
     }
     exports.retain(|export| is_below(path, &export.path));
+    probe.layouts.retain(|layouts| is_below(path, &layouts.path));
     if exports.is_empty() {
         let paths = paths.join(", ");
         let paths = to_printable_line(&paths);
         return Err(format!("`{path}` is not exported (hint: exports are {paths})"));
     }
     Ok(())
+}
+
+/// Formats an id, which may be any bytes: as text if it is printable, otherwise in hexadecimal.
+pub(crate) fn id_text(id: &[u8]) -> String {
+    match std::str::from_utf8(id) {
+        Ok(text) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            text.to_owned()
+        }
+        _ => id.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
+    }
 }
 
 /// Returns true if a path is an export or below it; `/export2` is not below `/export`.

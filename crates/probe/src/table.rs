@@ -7,9 +7,12 @@ use std::fmt::Write as _;
 use model::printable::to_printable_line;
 use model::units::{Nanos, Size};
 use nfs_client::probe::{
-    Answer, Export, Flavor, Limits, Probe, Registration, ReservedPort, Service,
+    Answer, Export, ExportLayouts, Flavor, Limits, Probe, Registration, ReservedPort, Service,
+    layout_name,
 };
 use report::align_columns;
+
+use crate::id_text;
 
 /// Shown if a value is unknown.
 const NOTHING: &str = "-";
@@ -23,6 +26,9 @@ pub fn render(probe: &Probe) -> String {
     if probe.nfs.iter().any(|service| service.version == 4 && service.null.is_ok()) {
         text.push('\n');
         text.push_str(&root_table(probe));
+        text.push_str(&identity_table(probe));
+        text.push_str(&trunking_table(probe));
+        text.push_str(&layout_table(probe));
     }
     text.push('\n');
     text.push_str(&list_registered("portmapper (version 2)", &probe.portmap));
@@ -217,6 +223,78 @@ fn root_table(probe: &Probe) -> String {
     };
     let security = name_flavors(&root.flavors);
     format!("v4 root: {names}; lease {lease}; security {security}\n")
+}
+
+fn identity_table(probe: &Probe) -> String {
+    match &probe.identity {
+        Ok(server) => format!(
+            "identity: owner {}, instance {}, scope {}; {}{}\n",
+            id_text(&server.major_id),
+            server.minor_id,
+            id_text(&server.scope),
+            server.roles.join(", "),
+            server.implementation.as_ref().map_or(String::new(), |name| format!("; {name}")),
+        ),
+        Err(why) => format!("identity: {why}\n"),
+    }
+}
+
+/// Lists the other addresses, and how connections to them may be used with the first.
+fn trunking_table(probe: &Probe) -> String {
+    if probe.trunking.is_empty() {
+        return String::new();
+    }
+    let heading = format!("with {}", probe.address);
+    let mut rows = vec![vec!["address".to_owned(), heading]];
+    for (address, found) in &probe.trunking {
+        let how = match found {
+            Ok(trunking) => trunking.name().to_owned(),
+            Err(why) => why.to_string(),
+        };
+        rows.push(vec![address.to_string(), how]);
+    }
+    format!("\n{}", align_columns(&rows))
+}
+
+/// Lists the pNFS layouts of exports that have any, and the devices behind them.
+fn layout_table(probe: &Probe) -> String {
+    let is_empty =
+        |layouts: &ExportLayouts| matches!(&layouts.types, Ok(types) if types.is_empty());
+    if probe.layouts.iter().all(is_empty) {
+        return if probe.identity.is_ok() {
+            "pNFS: no layouts\n".to_owned()
+        } else {
+            String::new()
+        };
+    }
+    let mut rows = vec![owned_cells(["export", "layouts", "device", "data servers", "version"])];
+    for layouts in probe.layouts.iter().filter(|layouts| !is_empty(layouts)) {
+        let types = match &layouts.types {
+            Ok(types) => {
+                let names: Vec<_> = types.iter().map(|number| layout_name(*number)).collect();
+                names.join(", ")
+            }
+            Err(why) => why.to_string(),
+        };
+        let mut leading = [layouts.path.clone(), types];
+        let mut push = |device: String, servers: String, versions: String| {
+            let [path, types] = std::mem::take(&mut leading);
+            rows.push(vec![path, types, device, servers, versions]);
+        };
+        match &layouts.devices {
+            Ok(devices) => {
+                for device in devices {
+                    let addresses = match device.addresses.as_slice() {
+                        [] => "disks".to_owned(),
+                        addresses => addresses.join(" "),
+                    };
+                    push(device.id.clone(), addresses, device.versions.join(" "));
+                }
+            }
+            Err(why) => push(why.to_string(), String::new(), String::new()),
+        }
+    }
+    format!("\n{}", align_columns(&rows))
 }
 
 fn list_registered(who: &str, answer: &Answer<Vec<Registration>>) -> String {

@@ -3,9 +3,11 @@
 //! The library sends the queries; this command parses the address and prints the results as tables
 //! or JSON. A query without an answer is part of the result; if none is answered, that is an error.
 
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use model::lab::NFS_PORT;
 use model::units::parse_time_ns;
 use plan::{NfsAddress, TargetArg};
 use probe::{json, probe_server, table};
@@ -27,7 +29,9 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
         _ => return Err(bad_timeout(&args.timeout)),
     };
     let timeout = Duration::from_nanos(timeout_ns);
-    let probe = probe_server(&surroundings::resolve_address(&address), args.portmapper, timeout)
+    let also = parse_also(&args.also, address.port.unwrap_or(NFS_PORT))?;
+    let target = surroundings::resolve_address(&address);
+    let probe = probe_server(&target, also, args.portmapper, timeout)
         .map_err(|why| Failure::Lab(format!("{}: {why}", args.server)))?;
     let text = match args.format {
         Format::Json => json::render(&probe),
@@ -60,6 +64,20 @@ fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
     }
 }
 
+/// Parses further addresses; those without a port have that of the server.
+fn parse_also(texts: &[String], port: u16) -> Result<Vec<SocketAddr>, Failure> {
+    let parse = |text: &String| {
+        let bare = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, port));
+        bare.or_else(|_| text.parse()).map_err(|_| {
+            Failure::Usage(format!(
+                "--also: `{text}` is not an address (hint: an IP address, such as 10.0.1.1 or \
+                 10.0.1.1:2049)"
+            ))
+        })
+    };
+    texts.iter().map(parse).collect()
+}
+
 fn bad_timeout(text: &str) -> Failure {
     Failure::Usage(format!("--timeout: `{text}` is not a time (hint: such as `2s` or `500ms`)"))
 }
@@ -67,6 +85,15 @@ fn bad_timeout(text: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn further_addresses_have_port_of_server() {
+        let texts = ["10.0.1.1", "[fe80::1]:99", "::1"].map(str::to_owned);
+        let found = parse_also(&texts, 2050).unwrap();
+        let text: Vec<_> = found.iter().map(SocketAddr::to_string).collect();
+        assert_eq!(text, ["10.0.1.1:2050", "[fe80::1]:99", "[::1]:2050"]);
+        assert!(parse_also(&["server2".to_owned()], 1).is_err());
+    }
 
     #[test]
     fn an_address_needs_no_export() {

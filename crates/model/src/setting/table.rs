@@ -564,9 +564,9 @@ settings! {
     /// kernel's server grants any is `server_delegations`. Only for nfs with v4.1 and later.
     // RFC 8881, section 10.4.
     Delegations => flag("delegations", nfs!(delegations)).when(has_our_sessions);
-    /// Asynchronous copies: the server may answer COPY at once and report the end of the copy later,
-    /// which completes the op; otherwise each COPY copies before its reply. Only for nfs with v4.2
-    /// and data_ops.
+    /// Asynchronous copies: the server may answer COPY at once and report the end of the copy
+    /// later, which completes the op; otherwise each COPY copies before its reply. Only for nfs
+    /// with v4.2 and data_ops.
     // RFC 7862, section 4.
     AsyncCopy => flag("async_copy", nfs!(async_copy)).only(&[W::DataOps]).when(has_our_copies);
     /// pNFS: request a layout of each file and send its data to the data servers, in layouts of the

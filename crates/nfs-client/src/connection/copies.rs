@@ -3,8 +3,8 @@
 //! [`SharedCopies`] belongs to a v4.2 client, whose server may report the end of a copy on any of
 //! its connections; a [`CopyUser`] is the part of one connection: its copies in progress. A
 //! connection that receives the report of another one's copy wakes that one up. The table is locked
-//! twice per copy, and only if asynchronous copies are wanted. **Source:** RFC 7862 sections 4, 15.8,
-//! 15.9 and 16.1.
+//! twice per copy, and only if asynchronous copies are wanted. **Source:** RFC 7862 sections 4,
+//! 15.8, 15.9 and 16.1.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -86,6 +86,12 @@ pub struct Probe {
     pub mounted: Answer<Vec<MountEntry>>,
     /// Attributes of the NFS v4 root, if v4 is supported.
     pub root: V4Root,
+    /// Who the server is, in v4.1 and later.
+    pub identity: Answer<ServerIdentity>,
+    /// The other addresses, and how connections to them can be trunked with the first.
+    pub trunking: Vec<(SocketAddr, Answer<Trunking>)>,
+    /// The pNFS layouts of the examined exports, in v4.1 and later.
+    pub layouts: Vec<ExportLayouts>,
     /// Whether calls must come from a reserved port (mount option `resvport`).
     pub reserved_port: Answer<ReservedPort>,
     /// Whether the first export has extended attributes, which only v4.2 supports (RFC 8276).
@@ -204,6 +210,77 @@ pub struct V4Root {
     pub names: Answer<Vec<String>>,
     /// The security flavors of the root: SECINFO_NO_NAME, which v4.0 does not have.
     pub flavors: Answer<Vec<Flavor>>,
+}
+
+/// Who a server says it is. **Source:** RFC 8881 sections 2.10.4, 2.10.5 and 18.35.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// Part of the server owner that distinguishes servers.
+    pub major_id: Vec<u8>,
+    /// Part of the server owner that distinguishes instances of one server.
+    pub minor_id: u64,
+    /// Within it, owners and client ids are unique.
+    pub scope: Vec<u8>,
+    /// Its roles in pNFS.
+    pub roles: Vec<&'static str>,
+    /// Name of the implementation, if it tells.
+    pub implementation: Option<String>,
+}
+
+/// How connections to two addresses may be used together. **Source:** RFC 8881 section 2.10.5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trunking {
+    /// In one session.
+    Session,
+    /// In sessions of one client id.
+    ClientId,
+    /// Not at all: it is another server.
+    Nothing,
+}
+
+impl Trunking {
+    /// Returns the name shown to people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session trunking",
+            Self::ClientId => "client id trunking",
+            Self::Nothing => "none (another server)",
+        }
+    }
+}
+
+/// The pNFS layouts of an export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportLayouts {
+    /// Path of the export.
+    pub path: String,
+    /// Types of layouts, the preferred one first; empty without pNFS.
+    pub types: Answer<Vec<u32>>,
+    /// The devices in the layout of an existing file.
+    pub devices: Answer<Vec<DataDevice>>,
+}
+
+/// A device of pNFS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataDevice {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// Addresses of the data servers; empty for disks.
+    pub addresses: Vec<String>,
+    /// Versions of NFS to use there.
+    pub versions: Vec<String>,
+}
+
+/// Returns the name of a type of layouts. **Source:** RFC 8881, RFC 8435, RFC 8154.
+pub const fn layout_name(layout_type: u32) -> &'static str {
+    match layout_type {
+        nfs_proto::nfs4::layout_type::FILES => "files",
+        nfs_proto::nfs4::layout_type::OBJECTS => "objects",
+        nfs_proto::nfs4::layout_type::BLOCKS => "blocks",
+        nfs_proto::nfs4::layout_type::FLEX_FILES => "flexible files",
+        nfs_proto::nfs4::layout_type::SCSI => "scsi",
+        _ => "unknown",
+    }
 }
 
 /// One line of MOUNT's list.

@@ -3,6 +3,7 @@
 //! [`ProbeOptions`] has usable defaults for everything except the server. Every wait is bounded by
 //! [`ProbeOptions::timeout`], every list by a limit here or in the module that reads it.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use nfs_proto::portmap;
@@ -12,6 +13,8 @@ use nfs_proto::portmap;
 pub struct ProbeOptions {
     /// The server: a name or an address.
     pub host: String,
+    /// Further addresses that may be the same server; those of its name are compared anyway.
+    pub also: Vec<SocketAddr>,
     /// Port of NFS; `None`: ask the portmapper, and use 2049 if it does not know.
     pub port: Option<u16>,
     /// Port of MOUNT; `None`: ask the portmapper, and try the NFS port if it does not know.
@@ -38,6 +41,7 @@ impl ProbeOptions {
     pub fn new(host: impl Into<String>) -> Self {
         Self {
             host: host.into(),
+            also: Vec::new(),
             port: None,
             mount_port: None,
             portmap_port: portmap::PORT,

@@ -12,15 +12,15 @@ use std::net::SocketAddr;
 use nfs_proto::nfs3::Verifier;
 use nfs_proto::nfs4::{
     Attributes, Bitmap, CallbackSecurity, ChannelAttributes, ClientId, ClientOwner, Compound,
-    CompoundBuilder, CompoundReply, List, Op, OpOk, SecurityFlavor, SessionId, StateProtection,
-    attribute, exchange,
+    CompoundBuilder, CompoundReply, Implementation, List, Op, OpOk, SecurityFlavor, SessionId,
+    StateProtection, attribute, exchange,
 };
 use nfs_proto::program::Call;
 use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, ProtocolVersion, Status, nfs4};
 
 use super::ask::Asker;
-use super::data::{Answer, Flavor, Limits, NoAnswer, V4Root};
+use super::data::{Answer, Flavor, Limits, NoAnswer, ServerIdentity, V4Root};
 use super::options::ProbeOptions;
 use crate::options::Proto;
 
@@ -85,6 +85,9 @@ struct Session {
     client: ClientId,
     id: SessionId,
     sequence: u32,
+    /// The name that the client introduced itself with.
+    owner: String,
+    server: ServerIdentity,
 }
 
 impl Conversation {
@@ -104,6 +107,82 @@ impl Conversation {
 
     pub(super) fn version(&self) -> ProtocolVersion {
         self.version
+    }
+
+    /// Returns the client id, and who the server is.
+    pub(super) fn identity(&self) -> Answer<(ClientId, ServerIdentity)> {
+        match &self.session {
+            Some(session) => Ok((session.client, session.server.clone())),
+            None => Err(NoAnswer::NotRequested("v4.0 has no EXCHANGE_ID")),
+        }
+    }
+
+    /// Introduces the same client at another address, and returns what the server there calls it.
+    /// A server that does not know it yet forgets it again.
+    pub(super) fn introduce_at(
+        &self,
+        address: SocketAddr,
+        options: &ProbeOptions,
+    ) -> Answer<(ClientId, ServerIdentity)> {
+        let Some(session) = &self.session else {
+            return Err(NoAnswer::NotRequested("v4.0 has no EXCHANGE_ID"));
+        };
+        let asker = Asker::connect(Proto::Tcp, address, options)?;
+        let mut other = Self { asker, version: self.version, session: None };
+        let (client, _, server) = other.introduce(&session.owner)?;
+        if client != session.client || server.major_id != session.server.major_id {
+            let _ = other.ask_for(&[Op::DestroyClientid { client }], |_| Ok(Some(())));
+        }
+        Ok((client, server))
+    }
+
+    /// Registers a client; returns its id, the sequence of its first session, and the server.
+    fn introduce(&mut self, owner: &str) -> Answer<(ClientId, u32, ServerIdentity)> {
+        let exchange_id = Op::ExchangeId {
+            owner: ClientOwner { verifier: Verifier(*b"dfsprobe"), id: owner.as_bytes() },
+            flags: exchange::USE_NON_PNFS | exchange::USE_PNFS_MDS,
+            protection: StateProtection::None,
+            implementation: None,
+        };
+        self.ask_for(&[exchange_id], |ok| {
+            let OpOk::ExchangeId {
+                client,
+                sequence,
+                flags,
+                server_minor_id,
+                server_major_id,
+                scope,
+                implementation,
+                ..
+            } = ok
+            else {
+                return Ok(None);
+            };
+            let name = |found: Implementation<'_>| String::from_utf8_lossy(found.name).into_owned();
+            let server = ServerIdentity {
+                major_id: server_major_id.to_vec(),
+                minor_id: server_minor_id,
+                scope: scope.to_vec(),
+                roles: roles_in(flags),
+                implementation: implementation.map(name),
+            };
+            Ok(Some((client, sequence, server)))
+        })
+    }
+
+    /// Types of the layouts that the file system at a path of names offers.
+    pub(super) fn layout_types_at(&mut self, names: &[&[u8]]) -> Answer<Vec<u32>> {
+        if self.session.is_none() {
+            return Err(NoAnswer::NotRequested("v4.0 has no layouts"));
+        }
+        let mut ops = walk_from_root(names);
+        ops.push(Op::Getattr { request: Bitmap::from_numbers(&[attribute::FS_LAYOUT_TYPES]) });
+        self.ask_for(&ops, |ok| {
+            let OpOk::Getattr { attributes } = ok else { return Ok(None) };
+            // A server without pNFS leaves the attribute out.
+            let types = attributes.decode_values()?.layout_types.unwrap_or_default();
+            Ok(Some(types.iter().collect()))
+        })
     }
 
     /// Asks for the attributes of the root.
@@ -189,7 +268,7 @@ impl Conversation {
 
     /// Executes operations, in the session if there is one, and passes each result to `pick` until
     /// it returns a value.
-    fn ask_for<T>(
+    pub(super) fn ask_for<T>(
         &mut self,
         ops: &[Op<'_>],
         mut pick: impl FnMut(OpOk<'_>) -> Result<Option<T>, DecodeError>,
@@ -227,16 +306,7 @@ impl Conversation {
 
     fn make_session(&mut self) -> Answer<Session> {
         let owner = format!("dfsbench probe {}", self.asker.identity());
-        let exchange_id = Op::ExchangeId {
-            owner: ClientOwner { verifier: Verifier(*b"dfsprobe"), id: owner.as_bytes() },
-            flags: exchange::USE_NON_PNFS,
-            protection: StateProtection::None,
-            implementation: None,
-        };
-        let (client, sequence) = self.ask_for(&[exchange_id], |ok| match ok {
-            OpOk::ExchangeId { client, sequence, .. } => Ok(Some((client, sequence))),
-            _ => Ok(None),
-        })?;
+        let (client, sequence, server) = self.introduce(&owner)?;
         let channel = ChannelAttributes {
             header_pad_bytes: 0,
             request_bytes_max: CHANNEL_BYTES,
@@ -260,7 +330,7 @@ impl Conversation {
             OpOk::CreateSession { session, .. } => Ok(Some(session)),
             _ => Ok(None),
         })?;
-        Ok(Session { client, id, sequence: 0 })
+        Ok(Session { client, id, sequence: 0, owner, server })
     }
 }
 
@@ -277,10 +347,20 @@ impl Drop for Conversation {
 }
 
 /// The operations that lead from the root down a path.
-fn walk_from_root<'a>(names: &[&'a [u8]]) -> Vec<Op<'a>> {
+pub(super) fn walk_from_root<'a>(names: &[&'a [u8]]) -> Vec<Op<'a>> {
     let mut ops = vec![Op::Putrootfh];
     ops.extend(names.iter().map(|name| Op::Lookup { name }));
     ops
+}
+
+/// Names the roles in pNFS that a server has. **Source:** RFC 8881 section 13.1.
+fn roles_in(flags: u32) -> Vec<&'static str> {
+    let roles = [
+        (exchange::USE_NON_PNFS, "no pNFS"),
+        (exchange::USE_PNFS_MDS, "metadata server"),
+        (exchange::USE_PNFS_DS, "data server"),
+    ];
+    roles.into_iter().filter(|(flag, _)| flags & flag != 0).map(|(_, name)| name).collect()
 }
 
 fn limits_from(found: &Attributes<'_>) -> Limits {

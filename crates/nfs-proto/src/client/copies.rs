@@ -175,8 +175,8 @@ impl Copies {
         }
     }
 
-    /// Takes the reply to a COPY to `file`, and returns the stateid if the server continues it: then
-    /// the copy completes with [`Copies::pop_ended`] rather than with this event.
+    /// Takes the reply to a COPY to `file`, and returns the stateid if the server continues it:
+    /// then the copy completes with [`Copies::pop_ended`] rather than with this event.
     pub fn note_reply(&mut self, event: &Event<'_>, file: FileHandle) -> Option<Stateid> {
         let Ok(Outcome::Copying { stateid, verifier }) = event.result else {
             self.counts.synchronous += u64::from(event.result.is_ok());

@@ -227,8 +227,8 @@ impl Session {
         self.callbacks.take_recall()
     }
 
-    /// Returns a report that an asynchronous copy of this client has ended, perhaps one that another
-    /// connection started, or whose reply has not arrived yet.
+    /// Returns a report that an asynchronous copy of this client has ended, perhaps one that
+    /// another connection started, or whose reply has not arrived yet.
     pub fn take_copy_report(&mut self) -> Option<CopyReport> {
         self.callbacks.take_copy_report()
     }

@@ -11,6 +11,7 @@
 //! **Source:** RFC 7530 sections 9 and 16, RFC 8881 sections 2.4, 2.10, 8 and 9.
 
 mod backchannel;
+mod background_copy;
 mod client;
 mod client_index;
 mod copies;
@@ -44,8 +45,8 @@ use std::sync::{Arc, Mutex, RwLock};
 use nfs_proto::Status;
 
 pub(crate) use self::backchannel::{CallbackCaller, RecallReply};
+pub(crate) use self::background_copy::{BackgroundCopy, CopyRange, CopyStart};
 pub(crate) use self::client::{Client, CreatedSession, Identity, OwnerKind, Principal, Requester};
-pub(crate) use self::copies::{BackgroundCopy, CopyRange, CopyStart};
 pub(crate) use self::exchange::ExchangeKind;
 pub(crate) use self::held_state::{READ, Share, State, WRITE};
 pub(crate) use self::layouts::{LayoutRequest, ReturnedRange};

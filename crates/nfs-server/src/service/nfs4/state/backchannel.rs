@@ -19,7 +19,7 @@ use nfs_proto::record;
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION};
 use nfs_proto::xdr::Writer;
 
-use super::copies::BackgroundCopy;
+use super::background_copy::BackgroundCopy;
 use super::held_state::State;
 use crate::callback_line::CallbackLine;
 use crate::sync;
