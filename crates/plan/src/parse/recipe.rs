@@ -13,7 +13,7 @@ use crate::syntax::suggestion::unknown_word;
 /// Name and text of a built-in recipe.
 type BuiltIn = (&'static str, &'static str);
 
-pub const RECIPES: [BuiltIn; 13] = [
+pub const RECIPES: [BuiltIn; 14] = [
     ("afs", include_str!("../../systems/afs.toml")),
     ("cephfs", include_str!("../../systems/cephfs.toml")),
     ("dfsbench", include_str!("../../systems/dfsbench.toml")),

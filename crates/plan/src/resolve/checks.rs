@@ -76,7 +76,13 @@ impl WrittenSettings<'_> {
 /// Returns an error if a run contradicts the protocols.
 pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Option<PlanError> {
     let why = run.impossible()?;
-    let (settings, hint): (&[Setting], &str) = match why {
+    let (settings, hint) = remedy(why);
+    Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
+}
+
+/// Returns the settings that contradict each other, and which values don't.
+const fn remedy(why: Impossible) -> (&'static [Setting], &'static str) {
+    match why {
         Impossible::VersionOverUdp(_) => {
             (&[Setting::Proto, Setting::NfsVers], "proto tcp, or nfsvers 2 or 3")
         }
@@ -174,8 +180,7 @@ pub(crate) fn contradiction(run: &RunSpec, written: &WrittenSettings<'_>) -> Opt
         Impossible::FlavorOfServer(..) => {
             (&[Setting::Sec, Setting::ServerKind], "sec sys, or server_kind knfsd")
         }
-    };
-    Some(written.fault(run, settings, Fault::new(why.to_string()).hint(hint)))
+    }
 }
 
 /// Refuses a run whose settings contradict each other.

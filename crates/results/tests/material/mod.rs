@@ -102,7 +102,6 @@ pub fn hosts() -> Vec<HostResult> {
 
 pub fn scope() -> Scope {
     Scope {
-        paths: Vec::new(),
         program: Some(ProgramUse { user_ns: 1, system_ns: 2, rss_max_bytes: 3 }),
         offered: Some(OfferedLoad {
             rate_per_s: 1000,
