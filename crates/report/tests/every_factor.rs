@@ -27,9 +27,13 @@ fn bases() -> Vec<RunSpec> {
                 nfs.settings.proto = Proto::Udp;
             }
             bases.push(run.clone());
-            // Delegations exist since v4.1.
+            // Copies within the server exist since v4.2, delegations since v4.1.
             if let Target::Nfs(nfs) = &mut run.target {
                 nfs.settings.proto = Proto::Tcp;
+                nfs.settings.version = NfsVersion::V4_2;
+            }
+            bases.push(run.clone());
+            if let Target::Nfs(nfs) = &mut run.target {
                 nfs.settings.version = NfsVersion::V4_1;
             }
             bases.push(run);
