@@ -27,10 +27,15 @@ fn bases() -> Vec<RunSpec> {
                 nfs.settings.proto = Proto::Udp;
             }
             bases.push(run.clone());
-            // Delegations exist since v4.1, and a policy needs several connections.
+            // Copies within the server exist since v4.2, delegations since v4.1, and a policy needs
+            // several connections.
             if let Target::Nfs(nfs) = &mut run.target {
                 nfs.settings.nconnect = 2;
                 nfs.settings.proto = Proto::Tcp;
+                nfs.settings.version = NfsVersion::V4_2;
+            }
+            bases.push(run.clone());
+            if let Target::Nfs(nfs) = &mut run.target {
                 nfs.settings.version = NfsVersion::V4_1;
             }
             bases.push(run);

@@ -298,6 +298,6 @@ macro_rules! words {
 
 words! {
     Arrivals CheckpointModel ConnectionPolicy DataPath Durability FileSystem Fill Fresh Invalidation
-    MountSec NfsVersion Pnfs Proto Raid ServerKind Sharing Shuffle Stable TrainedModel TunnelForwards
-    UdpWindow XprtSec
+    MountSec NfsVersion Pnfs Proto Raid ServerKind Sharing Shuffle Stable TrainedModel
+    TunnelForwards UdpWindow XprtSec
 }

@@ -507,19 +507,18 @@ settings! {
     // nfs(5), nconnect.
     Nconnect => count("nconnect", nfs!(nconnect)).unit("connections")
         .range(1, 16, "kernels have the same limit").of_targets().always_shown();
-    /// Maximum number of the server's addresses to use at the same time (trunking), each further
-    /// one with a connection of its own. unchanged: all that an nfs:// target names, the first one
-    /// for mounts. Mounts need v4.1 or later. Also with a target. Only for NFS mounts that a plan
-    /// makes, and for nfs:// targets with several addresses; not for `system` and `mount`.
+    /// Maximum number of the server's addresses to use (trunking), each further one with its own
+    /// connection. unchanged: all that an nfs:// target names, one for mounts, which need v4.1. Also
+    /// with a target. Only for NFS mounts that a plan makes, and for nfs:// targets with several
+    /// addresses; not for `system` and `mount`.
     // Linux, include/linux/nfs_fs.h: NFS_MAX_TRANSPORTS.
     MaxConnect => count("max_connect", nfs!(max_connect)).unit("addresses")
         .range(1, 16, "kernels have the same limit").open("unchanged").of_targets()
         .when(may_trunk);
-    /// How a client with several connections chooses the one for an op. share: each has an equal
-    /// part of the queue depth and gets another op when one of its own is done, so a slow one gets
-    /// fewer. round-robin: all in turn, whatever they have in flight. least-in-flight: the one with
-    /// the fewest ops. per-file: the same one for all ops on a file. Only for nfs:// targets with
-    /// nconnect above 1 or several addresses.
+    /// How a client with several connections chooses one for an op. share: each has an equal part
+    /// of the queue depth, so a slow one gets fewer. round-robin: all in turn. least-in-flight: the
+    /// one with the fewest ops. per-file: the same one for all ops on a file. Only for nfs://
+    /// targets with nconnect above 1 or several addresses.
     ConnectionPolicy => word("connection_policy", nfs!(connection_policy), ConnectionPolicy::NAMES)
         .when(has_several_connections);
     /// Maximum payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only
@@ -564,14 +563,12 @@ settings! {
     /// kernel's server grants any is `server_delegations`. Only for nfs with v4.1 and later.
     // RFC 8881, section 10.4.
     Delegations => flag("delegations", nfs!(delegations)).when(has_our_sessions);
-    /// Asynchronous copies: the server may answer COPY at once and report the end of the copy
-    /// later, which completes the op; otherwise each COPY copies before its reply. Only for nfs
-    /// with v4.2 and data_ops.
+    /// The server may answer COPY at once and report the end of the copy later, which completes the
+    /// op. Only for nfs with v4.2 and data_ops.
     // RFC 7862, section 4.
     AsyncCopy => flag("async_copy", nfs!(async_copy)).only(&[W::DataOps]).when(has_our_copies);
-    /// pNFS: request a layout of each file and send its data to the data servers, in layouts of the
-    /// first type that the server offers (on), or only in the files layout or flexible files. What
-    /// goes through the metadata server all the same is counted. Only for nfs with v4.1 and later.
+    /// pNFS: send data to the servers that each file's layout names, of the first type that is
+    /// offered (on), or only the files layout or flexible files. Only for nfs with v4.1 and later.
     // RFC 8881, chapters 12 and 13; RFC 8435.
     Pnfs => word("pnfs", nfs!(pnfs), Pnfs::NAMES).when(has_our_sessions);
     /// Delegations that the server grants (sysctl fs.leases-enable): with false, clients must ask
