@@ -508,8 +508,8 @@ settings! {
     Nconnect => count("nconnect", nfs!(nconnect)).unit("connections")
         .range(1, 16, "kernels have the same limit").of_targets().always_shown();
     /// Maximum number of the server's addresses to use (trunking). unchanged: all that an nfs://
-    /// target names, one for mounts, which need v4.1. Also with a target. Only for NFS mounts that a
-    /// plan makes, and for nfs:// targets with several addresses; not for `system` and `mount`.
+    /// target names, one for mounts, which need v4.1. Also with a target. Only for NFS mounts of a
+    /// plan, and for nfs:// targets with several addresses; not for `system` and `mount`.
     // Linux, include/linux/nfs_fs.h: NFS_MAX_TRANSPORTS.
     MaxConnect => count("max_connect", nfs!(max_connect)).unit("addresses")
         .range(1, 16, "kernels have the same limit").open("unchanged").of_targets()
