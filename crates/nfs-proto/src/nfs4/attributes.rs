@@ -256,7 +256,7 @@ attributes! {
     DIR_NOTIF_DELAY = 56, directory_notice_delay: Time;
     /// How long changes of its entries may go unnoticed.
     DIRENT_NOTIF_DELAY = 57, entry_notice_delay: Time;
-    /// Types of pNFS layouts that the file system offers; see [`super::layout_type`].
+    /// Types of pNFS layouts that the file system offers; see [`crate::nfs4::layout_type`].
     FS_LAYOUT_TYPES = 62, layout_types: List<'a, u32>;
     /// Preferred block size of layouts, in bytes.
     LAYOUT_BLKSIZE = 65, layout_block_bytes: u32;
