@@ -11,9 +11,9 @@
 use arbitrary::Arbitrary;
 use nfs_proto::nfs4::{
     Bitmap, CallbackSecurity, ChannelAttributes, Claim, ClientId, ClientOwner, CompoundBuilder,
-    CompoundReply, CreateKind, Fattr, FileHandle, List, LockType, Locker, NetAddress, NetLocation,
-    Op, OpCode, OpOk, OpResult, OpenHow, SessionId, StableHow, StateOwner, StateProtection,
-    Stateid, Verifier, Wire, XattrOption,
+    CompoundReply, CreateKind, Fattr, FileHandle, LayoutIoMode, LayoutReturn, List, LockType,
+    Locker, NetAddress, NetLocation, Op, OpCode, OpOk, OpResult, OpenHow, SessionId, StableHow,
+    StateOwner, StateProtection, Stateid, Verifier, Wire, XattrOption, layout_type,
 };
 use nfs_proto::rpc::{ProcedureId, ReplyHeader};
 use nfs_proto::status::Status;
@@ -421,6 +421,22 @@ impl<'a> Parts<'a> {
             OpCode::Lockt => Op::Lockt { lock_type, offset, length, owner: self.owner() },
             OpCode::ReleaseLockowner => Op::ReleaseLockowner { owner: self.owner() },
             OpCode::Delegpurge => Op::Delegpurge { client: self.client() },
+            OpCode::Layoutget => Op::Layoutget {
+                signal_available: false,
+                layout_type: layout_type::FLEX_FILES,
+                iomode: LayoutIoMode::ReadWrite,
+                offset,
+                length: u64::MAX,
+                min_length: length,
+                stateid,
+                maxcount: 4096,
+            },
+            OpCode::Layoutreturn => Op::Layoutreturn {
+                reclaim: false,
+                layout_type: layout_type::FLEX_FILES,
+                iomode: LayoutIoMode::Any,
+                layouts: LayoutReturn::File { offset, length: u64::MAX, stateid, body: b"" },
+            },
             _ => return None,
         })
     }

@@ -95,6 +95,9 @@ mod tests {
         assert_eq!(owner("filer", 0, "filer").to_string(), "filer (minor 0)");
         assert_eq!(owner("\0\u{1}", 0, "\0\u{1}").to_string(), "0001 (minor 0)");
         assert_eq!(owner("", 0, "").to_string(), "(no name) (minor 0)");
-        assert_eq!(owner(&"x".repeat(50), 0, "s").to_string().len(), 34 + 18);
+        assert_eq!(
+            owner(&"x".repeat(50), 0, "s").to_string().len(),
+            34 + " (minor 0, scope s)".len()
+        );
     }
 }

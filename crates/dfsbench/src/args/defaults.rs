@@ -423,6 +423,7 @@ mod tests {
         match command.get_name() {
             "tag" => words.push("a-tag".to_owned()),
             "capture" => words.push("traffic.pcap".to_owned()),
+            "verify" => words.push("a.dfsb".to_owned()),
             _ => {}
         }
         words

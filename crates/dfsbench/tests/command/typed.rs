@@ -237,7 +237,7 @@ fn rig_of_examples() -> Cli {
 }
 
 /// Why an example is refused on a machine without its servers, hosts or packets.
-const ABSENT: [(&str, &str); 15] = [
+const ABSENT: [(&str, &str); 16] = [
     ("describe target --as-plan", "it has no files"),
     ("factors 3 4 7", "holds no campaign 7"),
     // All campaigns here were run on the same kernel.
@@ -252,6 +252,7 @@ const ABSENT: [(&str, &str); 15] = [
     ("replay nfs.dfst nfs://127.", "host h1: cannot be reached"),
     ("compare a.json b.json", "can't read replay `a.json`"),
     ("capture ring_*.pcapng", "can't read capture `ring_*.pcapng`"),
+    ("capture --from", "No such file or directory"),
     ("capture -", "it is empty"),
     ("run contenders.toml", "server"),
     ("contenders --baseline", "there is no contender `knfsd export=sync`"),

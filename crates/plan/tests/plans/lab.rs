@@ -393,8 +393,7 @@ fn refuses_settings_of_mounts_elsewhere() {
             let mut raw = RawPlan::for_target(parse_target(target).unwrap());
             raw.apply(&Overrides::default().with(setting, &[level])).unwrap();
             let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
-            let expected =
-                format!("{}: applies only to NFS mounts that a plan makes", setting.flag());
+            let expected = format!("{}: applies only to NFS mounts", setting.flag());
             assert!(error.starts_with(&expected), "{target}: {error}");
         }
     }
