@@ -69,7 +69,7 @@ pub fn parse_cluster(keys: &ClusterKeys) -> Result<Option<ClusterPlan>, PlanErro
         return Ok(None);
     };
     let layouts = layouts.unwrap_or(LayoutsPlan::FlexFiles);
-    // Linux before 6.18 fails reads and writes of flexible files that are striped.
+    // Linux 6.12 fails reads and writes of flexible files that are striped.
     let usual_unit = if layouts == LayoutsPlan::FlexFiles { 0 } else { STRIPE_UNIT_BYTES };
     let cluster = ClusterPlan {
         data_servers,

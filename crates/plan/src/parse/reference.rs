@@ -141,7 +141,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Layouts that clients of v4.1 and later get: flexible files, with NFSv3 to the data servers, \
          or files, with NFSv4.1."),
     key(Server, "stripe_unit", ["size", "bytes"], "0, or 4 KiB to 1 GiB", "0; 1MiB for files",
-        "Consecutive bytes on one data server. 0 keeps each file on one: Linux before 6.18 fails \
+        "Consecutive bytes on one data server. 0 keeps each file on one: Linux 6.12 fails \
          reads and writes of flexible files that are striped."),
     key(Server, "mirrors", ["integer", ""], "1 to 16", "1",
         "Copies of the data, which clients write themselves. Only for flexible files."),
