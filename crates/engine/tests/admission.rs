@@ -1,9 +1,11 @@
 //! Offered loads, think times, caps and warm-ups, with scripted backends.
 
+mod config;
+
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
+use config::target_config;
 use engine::admission::{Admission, Timing};
 use engine::backend::{Backend, LostTarget};
 use engine::recorder::Recorder;
@@ -17,7 +19,7 @@ use model::{
     PassResult, RunSpec, Share, Target, WorkingSet, Workload,
 };
 use nfs_server::{Server, ServerConfig};
-use workload::{OpStream, Pattern};
+use workload::OpStream;
 
 fn mixed(duration_ms: u64, load: Load) -> RunSpec {
     RunBuilder::new(Workload::Mixed)
@@ -39,16 +41,7 @@ fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
 }
 
 fn run(spec: &RunSpec, pass: Pass) -> MeasuredPass {
-    let config = TargetConfig {
-        work_name: ".dfsbench-admission".into(),
-        seed: 42,
-        pattern: Pattern::new(1, 1 << 20),
-        clock: Arc::new(SystemClock::new()),
-        keep: false,
-        stop: Stop::default(),
-        share: Share::ALL,
-        joins: false,
-    };
+    let config = TargetConfig { seed: 42, ..target_config(".dfsbench-admission") };
     let target = TrialTarget::create(spec, config).unwrap();
     let stop = Stop::default();
     let client_cpu_ns = || 0;

@@ -1,12 +1,14 @@
 //! Many emulated clients, each recorded separately, and each under its own uid if the plan requests
 //! it.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+mod config;
 
+use std::collections::BTreeSet;
+
+use config::target_config;
 use engine::target::mount_options;
 use engine::worker::Ending;
-use engine::{MeasuredPass, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::{MeasuredPass, Monitor, Stop, TargetConfig, TrialTarget, measure};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Share,
@@ -14,7 +16,6 @@ use model::{
 };
 use nfs_client::Mount;
 use nfs_server::{Server, ServerConfig};
-use workload::Pattern;
 
 const CLIENTS: u32 = 7;
 const WORKERS: u32 = 2;
@@ -48,16 +49,7 @@ impl Rig {
             .verify(true)
             .timeout_ms(10_000)
             .build();
-        let config = TargetConfig {
-            seed: 1,
-            work_name: WORK.into(),
-            pattern: Pattern::new(1, 1 << 20),
-            clock: Arc::new(SystemClock::new()),
-            keep: true,
-            stop: Stop::default(),
-            share: Share::ALL,
-            joins: false,
-        };
+        let config = TargetConfig { keep: true, ..target_config(WORK) };
         let target = TrialTarget::create(&spec, config).unwrap();
         Self { export, spec, target, _server: server }
     }

@@ -4,25 +4,26 @@
 #[path = "../../nfs-client/tests/common/relay.rs"]
 mod relay;
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+mod config;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use config::target_config;
+use engine::TrialTarget;
 use engine::admission::Timing;
 use engine::backend::{Backend, LostTarget};
 use engine::recorder::Recorder;
 use engine::stonewall::PassState;
 use engine::worker::{Ending, Progress, Worker};
-use engine::{Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Completion, ConnectionPolicy, NfsSettings, NfsTarget, NfsVersion, Op, OpKind,
-    Pass, PathWork, RunSpec, Share, Target, Workload,
+    Pass, PathWork, RunSpec, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use relay::Relay;
-use workload::{OpStream, Pattern};
+use workload::OpStream;
 
 const FILES: u32 = 60;
 
@@ -87,16 +88,7 @@ impl Rig {
             .queue_depth(8)
             .timeout_ms(10_000)
             .build();
-        let config = TargetConfig {
-            seed: 1,
-            work_name: ".dfsbench-paths".into(),
-            pattern: Pattern::new(1, 1 << 20),
-            clock: Arc::new(SystemClock::new()),
-            keep: false,
-            stop: Stop::default(),
-            share: Share::ALL,
-            joins: false,
-        };
+        let config = target_config(".dfsbench-paths");
         let target = TrialTarget::create(&spec, config).unwrap();
         Self { server, relay, spec, target }
     }

@@ -1,11 +1,12 @@
 //! Our client with pNFS against our metadata server and its data servers, with exact counts.
 
-use std::sync::Arc;
+mod config;
 
+use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, PnfsCounts};
 use engine::target::mount_options;
 use engine::worker::Ending;
-use engine::{MeasuredPass, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::{MeasuredPass, Monitor, Stop, TrialTarget, measure};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, CaveatCode, Durability, Fact, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass,
@@ -13,7 +14,6 @@ use model::{
 };
 use nfs_client::Mount;
 use nfs_server::{DataServerAddress, DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
-use workload::Pattern;
 
 const FILE_BYTES: u64 = 3 << 20;
 const FILES: u64 = 2;
@@ -58,16 +58,7 @@ impl Rig {
             .verify(true)
             .timeout_ms(1_000)
             .build();
-        let config = TargetConfig {
-            seed: 1,
-            work_name: ".dfsbench-pnfs".into(),
-            pattern: Pattern::new(1, 1 << 20),
-            clock: Arc::new(SystemClock::new()),
-            keep: false,
-            stop: Stop::default(),
-            share: Share::ALL,
-            joins: false,
-        };
+        let config = target_config(".dfsbench-pnfs");
         let target = TrialTarget::create(&spec, config).unwrap();
         Self { spec, target, server }
     }

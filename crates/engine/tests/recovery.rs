@@ -1,19 +1,21 @@
 //! A server that restarts, delays, loses and repeats calls in the middle of a pass: every op still
 //! succeeds, the data on the server is complete, and the recovery is counted.
 
-use std::sync::Arc;
+mod config;
+
 use std::time::Duration;
 
+use config::target_config;
+use engine::TrialTarget;
 use engine::admission::Timing;
 use engine::backend::{Backend, BackendCounts, LostTarget, RecoveryWork};
 use engine::recorder::Recorder;
 use engine::stonewall::PassState;
 use engine::worker::{Ending, Progress, Worker};
-use engine::{Stop, SystemClock, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Completion, Durability, NfsSettings, NfsVersion, Op, OpKind, OpMix, Pass, Proto,
-    RunSpec, Share, Target, Workload,
+    RunSpec, Target, Workload,
 };
 use nfs_client::proto::nfs3::Status;
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig};
@@ -79,16 +81,7 @@ impl Rig {
             .verify(true)
             .timeout_ms(10_000)
             .build();
-        let config = TargetConfig {
-            seed: 1,
-            work_name: ".dfsbench-recovery".into(),
-            pattern: Pattern::new(1, 1 << 20),
-            clock: Arc::new(SystemClock::new()),
-            keep: false,
-            stop: Stop::default(),
-            share: Share::ALL,
-            joins: false,
-        };
+        let config = target_config(".dfsbench-recovery");
         let target = TrialTarget::create(&spec, config).unwrap();
         Self { server, spec, target }
     }

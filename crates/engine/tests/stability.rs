@@ -2,20 +2,20 @@
 //! not on the one that was requested: a server may report more and need no COMMIT, and may never
 //! report less.
 
-use std::sync::Arc;
+mod config;
 
+use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, OperationKind};
-use engine::{Stop, SystemClock, TargetConfig, TargetError, TrialTarget};
+use engine::{TargetError, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Completion, Durability, NfsSettings, NfsVersion, Op, OpError, OpKind, Outcome,
-    Pass, RunSpec, Share, Target, Workload,
+    Pass, RunSpec, Target, Workload,
 };
 use nfs_client::proto::nfs3::StableHow;
 use nfs_server::{
     Damage, ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig,
 };
-use workload::Pattern;
 
 const VERSIONS: [NfsVersion; 4] =
     [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
@@ -54,16 +54,7 @@ fn try_run_on(
         .files(1)
         .durability(durability)
         .build();
-    let config = TargetConfig {
-        seed: 1,
-        work_name: ".dfsbench-stability".into(),
-        pattern: Pattern::new(1, 1 << 20),
-        clock: Arc::new(SystemClock::new()),
-        keep: false,
-        stop: Stop::default(),
-        share: Share::ALL,
-        joins: false,
-    };
+    let config = target_config(".dfsbench-stability");
     TrialTarget::create(&spec, config).map(|target| (target, spec))
 }
 
