@@ -1,8 +1,8 @@
-//! Our client over a network that drops packets: TCP retransmissions are reported. And over two
-//! links to one server, of which one is cut.
+//! Our client over a network that drops packets: TCP retransmissions are reported. Over two links to
+//! one server, of which one is cut. And over links to the data servers of a pNFS cluster.
 //!
-//! Three network namespaces, a client, a router and a server, exist for one check and are gone with
-//! its processes. The router drops, as a full switch or a bad link does: drops in a host's own
+//! Network namespaces, of a client, a router and servers, exist for one check and are gone with its
+//! processes. The router drops, as a full switch or a bad link does: drops in a host's own
 //! queue are visible to its TCP, which does not count them. Creating namespaces needs root.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
@@ -112,6 +112,60 @@ before=$(sent)
 run --file-size 24MiB --timeout 2s > cut.json
 "#;
 
+/// Arguments: directory and program. A metadata server and four data servers, each behind a link of
+/// 50 Mbit/s in both directions; writes and reads with the first one, and with all four in layouts
+/// of both types.
+const CLUSTER: &str = r#"
+set -eu
+cd "$1"
+program=$2
+started=
+trap 'kill $started 2> /dev/null' EXIT
+echo 1 > /proc/sys/net/ipv4/ip_forward
+namespace() {
+    unshare --net sleep 60 &
+    host=$!
+    started="$started $host"
+    until [ "$(readlink /proc/$host/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.01; done
+    ip link add "link$1" type veth peer name eth0 netns $host
+    ip addr add "10.77.$1.1/24" dev "link$1"
+    ip link set "link$1" up
+    nsenter --target $host --net sh -ec "
+        ip addr add 10.77.$1.2/24 dev eth0
+        ip link set lo up
+        ip link set eth0 up
+        ip route add default via 10.77.$1.1"
+}
+serve() {
+    log=$1
+    shift
+    nsenter --target $host --net "$program" serve --listen 0.0.0.0 --allow 10.77.0.0/16 \
+        --port 20490 "$@" > "$log" 2>&1 &
+    server=$!
+    started="$server $started"
+    until grep -q 20490 "$log"; do kill -0 $server; sleep 0.02; done
+}
+for number in 1 2 3 4; do
+    namespace $number
+    tc qdisc add dev "link$number" root tbf rate 50mbit burst 64kb limit 2mb
+    nsenter --target $host --net tc qdisc add dev eth0 root tbf rate 50mbit burst 64kb limit 2mb
+    serve "data$number.log" --data-server
+done
+namespace 9
+measure() {
+    addresses=$(seq -s, -f '10.77.%g.2:20490/export' 1 "$2")
+    serve "$1$2.log" --data-servers "$addresses" --layouts "$1" --stripe-unit 64KiB
+    "$program" run 'nfs://10.77.9.2:20490/export?version=4.1' --workload stream --pnfs on \
+        --file-size "$(($2 * 6))MiB" --workers 1 --trials 1 --quiet > run.log 2>&1 || cat run.log
+    "$program" report --format json > "$1$2.json"
+    kill -INT $server
+    wait $server || true
+}
+measure flexfiles 1
+measure flexfiles 4
+measure files 4
+"#;
+
 /// One large file, written.
 const STREAM: &str = "--workload stream --passes write";
 
@@ -153,6 +207,29 @@ checks! {
         ensure!(lost["lost_connections"] == 1 && lost["moved_calls"] != 0, "{lost}");
         let done = [0, 1].map(|at| pass["addresses"][at]["ops"].as_u64().unwrap_or(0));
         ensure!(done.iter().sum::<u64>() == 24, "{pass}");
+        Ok(())
+    };
+    four_data_servers_quadruple_rate: 60 s, {
+        let folder = TempDir::new()?;
+        let mut command = Command::new("unshare");
+        command.args(["--net", "timeout", "--kill-after=5", "50", "bash", "-c", CLUSTER]);
+        command.arg("cluster").arg(folder.path()).arg(OURS.command().get_program());
+        proc::capture_text(&mut command)?;
+        let rates = |name: &str| -> Result<[f64; 2]> {
+            let text = std::fs::read_to_string(folder.path().join(format!("{name}.json")))?;
+            let figures = &serde_json::from_str::<Value>(&text)?["figures"];
+            Ok([0, 1].map(|at| figures[at]["rate"]["median"].as_f64().unwrap_or_default()))
+        };
+        let alone = rates("flexfiles1")?;
+        for layouts in ["flexfiles4", "files4"] {
+            let together = rates(layouts)?;
+            let [written, read] = [0, 1].map(|at| together[at] / alone[at]);
+            println!("  {layouts}: {written:.2} times one for writes, {read:.2} for reads");
+            ensure!((3.6..4.4).contains(&written) && (3.6..4.4).contains(&read), "{together:?}");
+            // Nothing went through the metadata server.
+            let log = std::fs::read_to_string(folder.path().join(format!("{layouts}.log")))?;
+            ensure!(log.contains("through this server: 0 bytes read, 0 written"), "{log}");
+        }
         Ok(())
     };
     reports_nothing_without_drops: 100 s, {
