@@ -1,5 +1,5 @@
-//! Our client over a network that drops packets: TCP retransmissions are reported. Over two links to
-//! one server, of which one is cut. And over links to the data servers of a pNFS cluster.
+//! Our client over a network that drops packets: TCP retransmissions are reported. Over two links
+//! to one server, of which one is cut. And over links to the data servers of a pNFS cluster.
 //!
 //! Network namespaces, of a client, a router and servers, exist for one check and are gone with its
 //! processes. The router drops, as a full switch or a bad link does: drops in a host's own

@@ -30,7 +30,8 @@ pub fn about_mount(
     if !result.pass.lists() {
         caveats.extend(check_cached(result, &counters));
     }
-    caveats.extend(check_localio(mount, &counters, localio == Some(true)));
+    let bypassed = check_localio(mount, &counters, localio == Some(true));
+    caveats.extend(bypassed.or_else(|| check_layouts(&counters)));
     caveats.extend(check_retransmissions(&counters));
     caveats.extend(check_short_transfers(&counters));
     caveats
@@ -65,6 +66,11 @@ impl<'a> MountCounters<'a> {
 
     pub(crate) fn increase(&self, name: &str) -> u64 {
         self.telemetry.increase(&format!("nfs.{}.{name}", self.point))
+    }
+
+    /// Returns true if the server offers layouts that the client can use.
+    fn has_layouts(&self) -> bool {
+        self.telemetry.metric(&format!("nfs.{}.pnfs", self.point)).is_some()
     }
 
     /// Sums a counter over all procedures. Its metrics are called `nfs.<mount
@@ -149,8 +155,8 @@ fn check_localio(
     counters: &MountCounters<'_>,
     is_requested: bool,
 ) -> Option<Caveat> {
-    // With pNFS layouts, other servers have the data, and their calls are not counted here.
-    let has_layouts = counters.telemetry.metric(&format!("nfs.{}.pnfs", counters.point)).is_some();
+    // With pNFS layouts, other servers or disks have the data.
+    let has_layouts = counters.has_layouts();
     if has_layouts && is_requested {
         return None;
     }
@@ -190,6 +196,27 @@ fn check_localio(
         }
         Some(CaveatCode::Localio.because(evidence).with_data(data))
     })
+}
+
+/// Notes that layouts were used although calls carried the data: the kernel's client counts those
+/// to data servers with the mount's. A layout that comes with an OPEN is not counted, but the
+/// request for its device is.
+fn check_layouts(counters: &MountCounters<'_>) -> Option<Caveat> {
+    let moved = counters.increase("server_read_bytes") + counters.increase("server_write_bytes");
+    let [layouts, devices, commits] = ["LAYOUTGET", "GETDEVICEINFO", "LAYOUTCOMMIT"]
+        .map(|call| counters.increase(&format!("{call}.ops")));
+    let calls = layouts + devices + commits;
+    if !counters.has_layouts() || moved == 0 || calls == 0 {
+        return None;
+    }
+    let source = "/proc/self/mountstats";
+    let evidence = format!(
+        "{} were moved with layouts of {}, as {layouts} LAYOUTGET, {devices} GETDEVICEINFO and \
+         {commits} LAYOUTCOMMIT calls show (per-op statistics of {source})",
+        Size(moved),
+        counters.point,
+    );
+    Some(CaveatCode::Pnfs.because(evidence).with_data(Evidence::counts(calls, 0, "calls", source)))
 }
 
 /// Raises a caveat if the kernel's client retransmitted calls.

@@ -132,6 +132,18 @@ fn notes_data_sent_by_layouts() {
 }
 
 #[test]
+fn notes_layouts_of_counted_calls() {
+    // As Linux 7.2 counts reads from data servers: the layout comes with the OPEN.
+    let flexfiles = V4.replace("pnfs=not configured", "pnfs=LAYOUT_FLEX_FILES");
+    let wire = MountTraffic { read_bytes: 16 * MIB, read_calls: 64, ..MountTraffic::default() };
+    let after = after(&flexfiles, wire).replace("GETDEVICEINFO: 0 0", "GETDEVICEINFO: 1 1");
+    let read = done(OpKind::Read, 16 * MIB);
+    let [caveat] = &caveats(Pass::Read, read, &flexfiles, &after)[..] else { panic!() };
+    assert_eq!(caveat.code, CaveatCode::Pnfs);
+    assert!(caveat.evidence.starts_with("16 MiB were moved with layouts"), "{}", caveat.evidence);
+}
+
+#[test]
 fn is_silent_about_unused_layouts() {
     let flexfiles = V4.replace("pnfs=not configured", "pnfs=LAYOUT_FLEX_FILES");
     let wire = MountTraffic { read_bytes: 16 * MIB, read_calls: 64, ..MountTraffic::default() };
