@@ -89,7 +89,7 @@ pub fn install_ours(lab: &Lab, folder: &Path) -> Result<PathBuf> {
 pub fn start_server(lab: &Lab) -> Result<Background> {
     let mut command = wrap_inside(lab, &OURS.command());
     command.args(["serve", "--listen", "10.77.0.254", "--allow", "10.77.0.0/24"]);
-    command.args(["--port", "2049", "--portmapper", "111", "--memory", "64MiB"]);
+    command.args(["--port", "2049", "--portmapper", "111", "--memory", "256MiB"]);
     let (server, line) =
         Background::start_with_first_line(command.stderr(Stdio::null()), PATIENCE)?;
     ensure!(line.starts_with("nfs://10.77.0.254:2049/export"), "it printed {line:?}");

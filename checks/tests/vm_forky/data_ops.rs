@@ -95,7 +95,7 @@ pub(super) fn use_our_server() -> Result<()> {
 /// A copy of 80 MiB, which the kernel's client requests as an asynchronous one, as the whole of one
 /// call.
 const LARGE_COPY: &str = "set -e; cd /mnt; dd if=/dev/urandom of=a bs=1M count=80 2>/dev/null; sync; \
-                          cp --reflink=never a b; cmp a b; \
+                          xfs_io -f -c \"copy_range a\" b; cmp a b; \
                           grep -E '\\s(COPY|OFFLOAD_STATUS|READ): ' /proc/self/mountstats; rm a b";
 
 /// Copies asynchronously: the kernel's client on our server, and our client on the kernel's.
