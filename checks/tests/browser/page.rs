@@ -154,7 +154,7 @@ pub fn look_at_bundles() -> Result<()> {
     tab.expect(status, &json!("4 of 604 rows"))?;
     choose(&mut tab, ".filters", "bundle", "")?;
     choose(&mut tab, ".filters", "verdict", "")?;
-    // By day: those of the bad bundle are a day older.
+    // Sorted by day: the rows of the bad bundle are a day older.
     let press = "[...document.querySelectorAll('button')]
         .find((button) => button.textContent === 'measured').click()";
     let first = "document.querySelector('.sortable tbody tr').cells[8].textContent";

@@ -212,7 +212,7 @@ pub struct FaultPlan {
     pub damage: Damage,
     /// Calls that change the write verifier.
     pub changing_verifier: Option<ChangingVerifier>,
-    /// How asynchronous copies differ from what a client expects.
+    /// How the server misbehaves on asynchronous copies.
     pub copies: Option<CopyFault>,
     /// Maximum number of slots granted to a session of v4.1 and later.
     pub session_slots_max: Option<u32>,

@@ -109,8 +109,8 @@ fn repeat(
     }
 }
 
-/// Waits after a pass until what it wrote has drained, and adds how long that took since
-/// `ended_ns` by our clock.
+/// Waits until the data written by a pass has drained, and records the time since the pass ended
+/// at `ended_ns` of our clock.
 ///
 /// # Errors
 /// If a host is lost or a command cannot be run; the error is a sentence.

@@ -99,7 +99,7 @@ fn skips_failed_build_but_not_good() {
 }
 
 #[test]
-#[ignore = "about 30 seconds"]
+#[ignore = "takes half a minute: runs every night"]
 fn git_finds_planted_commit() {
     let cli = Cli::new();
     let git = |args: &[&str]| {

@@ -47,7 +47,7 @@ pub enum ChangingVerifier {
     EveryWrite,
 }
 
-/// How asynchronous copies differ from what a client expects.
+/// How the server misbehaves on asynchronous copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CopyFault {
     /// They are complete with the reply.

@@ -162,7 +162,7 @@ words! {
     Pnfs {
         /// None: all data goes through the metadata server.
         Off = "off",
-        /// Those of the first type that the server offers.
+        /// Layouts of the first type that the server offers.
         On = "on",
         /// The files layout.
         Files = "files",

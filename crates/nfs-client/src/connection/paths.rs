@@ -120,7 +120,7 @@ impl Connection {
         self.handle_loss(SocketFailure::Lost(std::io::ErrorKind::TimedOut.into()), now_ns)
     }
 
-    /// Forgets what was counted for the addresses so far, except that they could not be reached.
+    /// Resets the counters of all addresses, except for lost connections.
     pub(super) fn begin_path_counters(&mut self) {
         for used in &mut self.paths.used {
             *used = PathCounters { losses: used.losses, ..PathCounters::default() };

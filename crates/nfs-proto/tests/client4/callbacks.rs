@@ -17,7 +17,8 @@ pub fn callback(xid: u32, program: u32, procedure: u32, arguments: &[u8]) -> Vec
     out
 }
 
-fn recall(session: SessionId) -> Vec<u8> {
+/// The first call of a session, with this operation.
+fn in_session(session: SessionId, op: CallbackOp<'_>) -> Vec<u8> {
     let sequence = CallbackOp::Sequence {
         session,
         sequence: 1,
@@ -26,10 +27,14 @@ fn recall(session: SessionId) -> Vec<u8> {
         cache_this: false,
         referring: List::default(),
     };
-    let recall = CallbackOp::Recall { stateid: OPENED, truncate: false, file: handle(b"file") };
     let mut out = Vec::new();
-    encode_callback(&mut Writer::new(&mut out), 1, 0, &[sequence, recall]);
+    encode_callback(&mut Writer::new(&mut out), 1, 0, &[sequence, op]);
     out
+}
+
+fn recall(session: SessionId) -> Vec<u8> {
+    let recall = CallbackOp::Recall { stateid: OPENED, truncate: false, file: handle(b"file") };
+    in_session(session, recall)
 }
 
 #[test]
@@ -87,23 +92,13 @@ fn layout_recall() -> LayoutRecall {
 }
 
 fn recall_layout(session: SessionId) -> Vec<u8> {
-    let sequence = CallbackOp::Sequence {
-        session,
-        sequence: 1,
-        slot: 0,
-        highest_slot: 0,
-        cache_this: false,
-        referring: List::default(),
-    };
     let recall = CallbackOp::LayoutRecall {
         layout_type: nfs4::layout_type::FLEX_FILES,
         iomode: LayoutIoMode::Any,
         changed: false,
         recall: layout_recall(),
     };
-    let mut out = Vec::new();
-    encode_callback(&mut Writer::new(&mut out), 1, 0, &[sequence, recall]);
-    out
+    in_session(session, recall)
 }
 
 #[test]

@@ -118,7 +118,7 @@ impl Pnfs {
         Ok(self.sockets.watch(connection, watched, number)?)
     }
 
-    /// Starts and sends what is pending for any server.
+    /// Starts and sends pending calls to all servers.
     fn drive(&mut self) -> Result<(), LostTarget> {
         // A call that can't be sent may go to the metadata server, whose number is the lowest; one
         // more round sends it.

@@ -586,7 +586,7 @@ impl State {
         self.sides[number].used
     }
 
-    /// Replaces the counts that differ from those of a single server.
+    /// Sets the counts that a backend with a single server computes differently.
     pub(super) fn complete_counts(&self, counts: &mut BackendCounts) {
         let sides = || self.sides.iter().map(|side| &side.used);
         let data: u64 = sides().skip(1).map(DataUse::bytes).sum();
