@@ -20,7 +20,7 @@ use rusqlite::Connection;
 const FILE: &str = "DFSBENCH_TEST_FILE";
 
 /// How often to kill the writer.
-const KILLS: u64 = 100;
+const KILLS: u64 = 60;
 
 /// Writes as fast as possible and reports its progress after each commit, until it is killed or a
 /// write fails. It is not a real test: it does nothing unless the other tests start it.
@@ -72,11 +72,11 @@ fn start(path: &Path, around: Option<&str>) -> std::process::Child {
     command.spawn().unwrap()
 }
 
-/// Returns the words that the writer printed after `wrote`.
-fn written_words(child: &mut std::process::Child) -> Vec<String> {
+/// Returns the words that the writer prints after `wrote`.
+fn lines_of_writer(child: &mut std::process::Child) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let lines = lines.map_while(Result::ok);
-    lines.filter_map(|line| Some(line.split_once("wrote ")?.1.to_owned())).collect()
+    lines.filter_map(|line| Some(line.split_once("wrote ")?.1.to_owned()))
 }
 
 /// Number of stored trials, after reading everything; panics if anything is incomplete.
@@ -107,11 +107,17 @@ fn survives_kill_9_at_any_moment() {
     for kill in 0..KILLS {
         let before = if path.exists() { trials(&path) } else { 0 };
         let mut child = start(&path, None);
-        // Times spread over starting, creating, writing, removing and compacting.
-        std::thread::sleep(Duration::from_micros(model::random::draw(7, kill) % 120_000));
+        let mut lines = lines_of_writer(&mut child);
+        // Every fourth is killed while it starts and creates the file; the others after some of
+        // their commits, while they write, remove and compact.
+        let mut words = Vec::new();
+        if kill % 4 > 0 {
+            words.extend(lines.by_ref().take(1 + (kill % 23) as usize));
+        }
+        std::thread::sleep(Duration::from_micros(model::random::draw(7, kill) % 20_000));
         child.kill().unwrap();
         child.wait().unwrap();
-        let words = written_words(&mut child);
+        words.extend(lines);
         assert!(words.iter().all(|what| !what.starts_with("error")), "{words:?}");
         // A removal includes the six trials of a campaign; the last change may not have been
         // reported.
@@ -136,7 +142,7 @@ fn leaves_nothing_half_written_when_full() {
     let path = directory.path().join("dfsbench.db");
     // Blocks of 512 bytes; the signal is ignored, like in a shell, so that the write fails.
     let mut child = start(&path, Some("trap '' XFSZ; ulimit -f 700;"));
-    let words = written_words(&mut child);
+    let words: Vec<String> = lines_of_writer(&mut child).collect();
     child.wait().unwrap();
     let error = words.last().unwrap();
     assert!(error.starts_with("error cannot write to `") && error.contains("(hint: "), "{error}");
