@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::{ClientResult, Completion, Op, PathWork, WireBytes};
+use model::{ClientResult, Completion, Op, PathWork, PnfsWork, WireBytes};
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::Kind;
 use workload::Mismatches;
@@ -100,6 +100,12 @@ pub trait Backend: Send {
     /// pass.
     fn paths(&self) -> Vec<PathWork> {
         Vec::new()
+    }
+
+    /// Returns what the servers of a pNFS cluster did, if the backend used layouts. Called after
+    /// the pass.
+    fn pnfs_work(&self) -> Option<PnfsWork> {
+        None
     }
 
     /// Returns the results of each emulated client, if they were recorded. Called after the pass.

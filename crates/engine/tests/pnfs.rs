@@ -9,8 +9,8 @@ use engine::worker::Ending;
 use engine::{MeasuredPass, Monitor, Stop, TrialTarget, measure};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, CaveatCode, Durability, Fact, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass,
-    Pnfs, RunSpec, Share, Target, Workload,
+    BackendKind, CaveatCode, Durability, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, Pnfs,
+    RunSpec, Share, Target, Workload,
 };
 use nfs_client::Mount;
 use nfs_server::{DataServerAddress, DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
@@ -63,7 +63,7 @@ impl Rig {
         Self { spec, target, server }
     }
 
-    fn run(&self, pass: Pass) -> (MeasuredPass, Vec<Fact>) {
+    fn run(&self, pass: Pass) -> MeasuredPass {
         let stop = Stop::default();
         let mut monitor = Monitor {
             stop: &stop,
@@ -77,7 +77,8 @@ impl Rig {
         let measured = measure(&self.target, &self.spec, pass, share, 1, &mut monitor).unwrap();
         assert_eq!(measured.ending, Ending::Complete);
         assert_eq!(measured.result.errors(), 0, "{pass:?}: {:?}", measured.result.kinds);
-        (measured, self.target.end_pass(pass))
+        assert_eq!(self.target.end_pass(pass), []);
+        measured
     }
 
     /// Payload written to and read from the metadata server, by clients.
@@ -111,10 +112,6 @@ fn execute(backend: &mut dyn Backend, kind: OpKind, offsets: impl Iterator<Item 
     failed
 }
 
-fn value<'a>(facts: &'a [Fact], name: &str) -> Option<&'a str> {
-    facts.iter().find(|fact| fact.name.ends_with(name)).map(|fact| fact.value.as_str())
-}
-
 #[test]
 fn bypasses_metadata_server() {
     let unit = 64 << 10;
@@ -125,16 +122,17 @@ fn bypasses_metadata_server() {
     ] {
         let rig = Rig::new((layout, unit, 1), (version, pnfs));
         for pass in [Pass::Write, Pass::Read] {
-            let (measured, facts) = rig.run(pass);
+            let measured = rig.run(pass);
             assert!(measured.result.caveats.is_empty(), "{:?}", measured.result.caveats);
             let expected = PnfsCounts { data_bytes: ALL, files: FILES, ..PnfsCounts::default() };
             assert_eq!(measured.tally.pnfs, Some(expected), "{layout:?} {pass}");
             let moved = (measured.tally.write_bytes, measured.tally.read_bytes);
             let all = if pass == Pass::Write { (Some(ALL), Some(0)) } else { (Some(0), Some(ALL)) };
             assert_eq!(moved, all);
-            let past = value(&facts, "bytes past the metadata server");
-            assert_eq!(past, Some("100.0 %, 6 MiB"));
-            assert_eq!(value(&facts, "data servers").unwrap().matches("(33.3 %)").count(), 3);
+            let work = measured.result.scope.pnfs.unwrap();
+            let bytes: Vec<_> = work.data_servers.iter().map(|server| server.bytes).collect();
+            assert_eq!((bytes, work.metadata_bytes), (vec![ALL / 3; 3], 0));
+            assert!(work.data_servers.iter().all(|server| server.connections == WORKERS));
         }
         let third = ALL / 3;
         assert_eq!(rig.data_bytes(), [(third, third); 3], "{layout:?}");
@@ -160,8 +158,8 @@ fn writes_mirrors_and_reads_one() {
 #[test]
 fn uses_metadata_server_without_pnfs() {
     let rig = Rig::new((LayoutKind::FlexFiles, 0, 1), (NfsVersion::V4_1, Pnfs::Off));
-    let (measured, facts) = rig.run(Pass::Write);
-    assert_eq!((measured.tally.pnfs, facts), (None, Vec::new()));
+    let measured = rig.run(Pass::Write);
+    assert_eq!((measured.tally.pnfs, measured.result.scope.pnfs), (None, None));
     assert_eq!(rig.metadata_bytes(), (ALL, 0));
     assert_eq!(rig.server.counters().layouts_granted, 0);
 }
@@ -169,7 +167,7 @@ fn uses_metadata_server_without_pnfs() {
 #[test]
 fn names_layouts_of_other_type() {
     let rig = Rig::new((LayoutKind::FlexFiles, 0, 1), (NfsVersion::V4_1, Pnfs::Files));
-    let (measured, _) = rig.run(Pass::Write);
+    let measured = rig.run(Pass::Write);
     let fallback = measured.result.caveats.iter().find(|c| c.code == CaveatCode::PnfsFallback);
     let evidence = &fallback.expect("pnfs-fallback").evidence;
     assert!(evidence.ends_with("the server offers only flexible files"), "{evidence}");

@@ -333,13 +333,13 @@ impl TargetAccess for NfsAccess {
         facts
     }
 
-    /// Returns all delegations, and reports what happened to those of this pass, and how much each
-    /// data server was used, if there were any.
+    /// Returns all delegations, and reports what happened to those of this pass, if there were any,
+    /// and why files had no layout.
     fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         let now = self.mount().return_delegations();
         let mut last = self.delegations.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *last, now);
-        let mut facts = self.pnfs.end_pass(pass);
+        let mut facts = self.pnfs.end_pass(pass).into_iter().collect::<Vec<_>>();
         if now == before {
             return facts;
         }

@@ -24,17 +24,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{ClientResult, Completion, Op, Outcome};
+use model::{ClientResult, Completion, Op, Outcome, PnfsWork};
 use nfs_client::pnfs::FileLayout;
 use nfs_client::{Connection, ConnectionError, Scratch};
 
 use super::set::{NfsFiles, WorkerState};
-use super::{tally_of, wire_bytes};
+use super::{add_counters, tally_of, wire_bytes};
 use crate::backend::{Backend, BackendCounts, LostTarget, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 use crate::sockets::{Sockets, WatchedSocket};
-pub(crate) use recalls::{DataUse, PnfsTally, RecallBoard};
+pub(crate) use recalls::RecallBoard;
 use stages::{METADATA, Task};
 use state::State;
 
@@ -48,8 +48,6 @@ pub(crate) struct PnfsParts {
     pub(crate) layouts: Vec<Option<FileLayout>>,
     /// Recalls seen by any worker.
     pub(crate) board: Arc<RecallBoard>,
-    /// Where the use of each data server is recorded.
-    pub(crate) tally: Arc<PnfsTally>,
 }
 
 /// Executes ops with pNFS.
@@ -63,7 +61,6 @@ pub struct Pnfs {
     clock: Arc<dyn Clock>,
     board: Arc<RecallBoard>,
     seen_recalls: usize,
-    tally: Arc<PnfsTally>,
     ticked_ns: u64,
 }
 
@@ -82,7 +79,7 @@ impl Pnfs {
         set: NfsFiles,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
-        let PnfsParts { metadata, data, layouts, board, tally } = parts;
+        let PnfsParts { metadata, data, layouts, board } = parts;
         let limits: Vec<_> = data.iter().map(|(_, rsize, wsize)| (*rsize, *wsize)).collect();
         let slots = metadata.free_slots();
         let mut common = WorkerState::new(set);
@@ -104,7 +101,6 @@ impl Pnfs {
             clock,
             seen_recalls: board.count(),
             board,
-            tally,
             ticked_ns: 0,
         };
         for number in 0..pnfs.links.len() {
@@ -309,9 +305,6 @@ impl Backend for Pnfs {
         let until_ns = self.clock.now_ns().saturating_add(RETURN_WITHIN_NS);
         // A layout that is not returned is dropped by the server with the lease.
         let _ = self.run_tasks(Task::Publish, until_ns, None);
-        for (number, address) in self.addresses.iter().enumerate() {
-            self.tally.add(number == METADATA, *address, &self.state.use_of(number));
-        }
     }
 
     fn tally(&self) -> BackendCounts {
@@ -319,6 +312,21 @@ impl Backend for Pnfs {
         let mut counts = tally_of(connections, &self.state.common);
         self.state.complete_counts(&mut counts);
         counts
+    }
+
+    fn pnfs_work(&self) -> Option<PnfsWork> {
+        let metadata_bytes = self.state.work_of(METADATA).bytes;
+        let mut data_servers = Vec::with_capacity(self.addresses.len() - 1);
+        for (number, address) in self.addresses.iter().enumerate().filter(|(at, _)| *at != METADATA)
+        {
+            let mut work = self.state.work_of(number);
+            work.address = address.to_string();
+            if let Some(link) = &self.links[number] {
+                add_counters(&mut work, &link.connection.path_counters(0));
+            }
+            data_servers.push(work);
+        }
+        Some(PnfsWork { data_servers, metadata_bytes })
     }
 
     fn clients(&self) -> Vec<ClientResult> {

@@ -12,7 +12,7 @@ use super::super::transfers::{
     CallResult, NotStarted, Stage as DataStage, Transfer, judge, note_error, payload_of,
 };
 use super::stages::{Call, METADATA, Stage};
-use super::state::State;
+use super::state::{Side, State};
 
 /// The uid and gid of a call; `None` for those of the connection.
 type User = Option<(u32, u32)>;
@@ -201,9 +201,8 @@ impl State {
         stage: DataStage,
         moved: u32,
     ) {
-        let used = &mut self.sides[call.side as usize].used;
-        used.calls += 1;
-        used.response_ns += event.done_ns.saturating_sub(event.sent_ns);
+        let Side { used, times, .. } = &mut self.sides[call.side as usize];
+        times.record(event.done_ns.saturating_sub(event.sent_ns));
         let bytes = u64::from(moved);
         if stage == DataStage::Read {
             used.read_bytes += bytes;

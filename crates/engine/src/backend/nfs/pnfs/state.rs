@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use model::{Completion, Op, OpError, OpKind, Outcome};
+use model::{Completion, Histogram, Op, OpError, OpKind, Outcome, PathWork};
 use nfs_client::pnfs::{FileLayout, StripeFile};
 use nfs_client::proto::nfs4::{DeviceError, LayoutIoMode, LayoutRecall};
 use nfs_client::proto::status::Status;
@@ -23,7 +23,6 @@ use nfs_client::proto::status::Status;
 use super::super::set::WorkerState;
 use super::super::transfers::Stage as DataStage;
 use super::super::uncommitted::Uncommitted;
-use super::DataUse;
 use super::stages::{Call, METADATA, Stage, Task};
 use crate::backend::{BackendCounts, PnfsCounts};
 
@@ -68,6 +67,23 @@ pub(super) struct Side {
     pub(super) rsize: u32,
     pub(super) wsize: u32,
     pub(super) used: DataUse,
+    /// Response times of its READs and WRITEs.
+    pub(super) times: Histogram,
+}
+
+/// How much a server was used for data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DataUse {
+    pub(super) read_bytes: u64,
+    pub(super) write_bytes: u64,
+    pub(super) is_lost: bool,
+}
+
+impl DataUse {
+    /// Returns all bytes.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.read_bytes + self.write_bytes
+    }
 }
 
 /// Where a piece of data goes.
@@ -120,6 +136,7 @@ impl State {
             rsize: rsize.min(own.0),
             wsize: wsize.min(own.1),
             used: DataUse::default(),
+            times: Histogram::new(),
         };
         let without_layout = layouts.iter().filter(|layout| layout.is_none()).count() as u64;
         Self {
@@ -581,9 +598,17 @@ impl State {
         }
     }
 
-    /// Returns how much a server was used.
-    pub(super) fn use_of(&self, number: usize) -> DataUse {
-        self.sides[number].used
+    /// Returns what a server did, without its address and the counts of its connection.
+    pub(super) fn work_of(&self, number: usize) -> PathWork {
+        let Side { used, times, .. } = &self.sides[number];
+        PathWork {
+            connections: 1,
+            ops: times.count(),
+            bytes: used.bytes(),
+            times: times.clone(),
+            lost_connections: used.is_lost.into(),
+            ..PathWork::default()
+        }
     }
 
     /// Sets the counts that a backend with a single server computes differently.

@@ -16,7 +16,7 @@ use nfs_server::{Server, ServerConfig};
 use workload::{Pattern, Places};
 
 use super::super::{NfsFiles, PlusListing};
-use super::{Pnfs, PnfsParts, PnfsTally, RecallBoard};
+use super::{Pnfs, PnfsParts, RecallBoard};
 use crate::SystemClock;
 use crate::backend::find::FindRule;
 use crate::backend::sparse::SparseLayout;
@@ -79,7 +79,6 @@ struct Cluster {
     file: File,
     pattern: Pattern,
     board: Arc<RecallBoard>,
-    tally: Arc<PnfsTally>,
     layout: FileLayout,
 }
 
@@ -122,8 +121,8 @@ impl Cluster {
             made.push(Mirror { striping, stripes });
         }
         let layout = layout_of(made);
-        let (board, tally) = Default::default();
-        Self { metadata, data, file, pattern, board, tally, layout }
+        let board = Arc::default();
+        Self { metadata, data, file, pattern, board, layout }
     }
 
     fn backend(&self, layout: Option<FileLayout>) -> Pnfs {
@@ -132,7 +131,6 @@ impl Cluster {
             data: self.data.iter().map(|node| (node.connect(&self.pattern), IO, IO)).collect(),
             layouts: vec![layout],
             board: Arc::clone(&self.board),
-            tally: Arc::clone(&self.tally),
         };
         Pnfs::new(parts, self.set(), Arc::new(SystemClock::new())).unwrap()
     }
@@ -244,10 +242,13 @@ fn sends_each_stripe_to_its_server() {
         assert_eq!(counts_of(&backend), expected);
         assert_eq!(expected.metadata_share(), Some(0.0));
         backend.end();
-        let (data, metadata) = cluster.tally.take();
-        assert_eq!(data.len(), 3);
-        assert!(data.iter().all(|(_, used)| used.bytes() == 2 * third && used.calls > 0));
-        assert_eq!(metadata.bytes(), 0);
+        let work = backend.pnfs_work().unwrap();
+        assert_eq!((work.data_servers.len(), work.metadata_bytes), (3, 0));
+        for server in work.data_servers {
+            assert_eq!((server.bytes, server.lost_connections), (2 * third, 0));
+            assert!(server.ops > 0 && server.calls > server.ops, "{server:?}");
+            assert!(server.sent_bytes > third && server.received_bytes > third, "{server:?}");
+        }
     }
 }
 
@@ -322,6 +323,9 @@ fn reads_elsewhere_if_server_dies() {
     assert!(all_done(&run(&mut backend, &ops)));
     let counts = counts_of(&backend);
     assert_eq!(counts.lost_servers, 1);
+    let work = backend.pnfs_work().unwrap();
+    let lost: Vec<_> = work.data_servers.iter().map(|server| server.lost_connections).collect();
+    assert_eq!(lost, [0, 1]);
     assert!(counts.refused > 0 && counts.metadata_bytes > 0, "{counts:?}");
     assert_eq!(backend.tally().read_bytes, Some(FILE_BYTES + 3 * u64::from(IO)));
 }
