@@ -267,18 +267,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          model_load, training, media, kv_cache, database, vm_boot, developer, io500, app, fio, \
          iozone, bonnie++ or dd",
         "required",
-        "stream: whole files, sequentially or block by block. mixed: reads and writes in given \
-         shares, for a time. metadata: create, stat and remove many small files. listing: the \
-         calls of ls, ls -l and find. bonnie: the work of bonnie on one large file. transactions: \
-         a pool of small files (PostMark). op_mix: all \
-         kinds of NFS calls in given shares (LADDIS, SPEC SFS). data_ops: copies, clones and holes \
-         of NFSv4.2. checkpoint: ranks that save and restore the state of a model. model_load: \
-         the files of a model, read once. training: samples in random order for accelerators that \
-         compute. media: streams of frames with deadlines. kv_cache: whole objects with eviction. \
-         database: reads and writes of pages, and a log that commits them. vm_boot: virtual \
-         machines that boot from their images. developer: the calls of tar, git, npm, make, rsync \
-         and rm. io500: the phases of IO500. app: a command of your own. fio, iozone, bonnie++, \
-         dd: these programs, whose results are parsed."),
+        "What is done; docs/workloads.md describes each workload. app: a command of your own. fio, \
+         iozone, bonnie++, dd: these programs, whose results are parsed."),
     key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
         "Command that an app workload times, in the working directory; with fio, iozone, bonnie++ \
          and dd, additional arguments. It is run without a shell."),
@@ -311,9 +301,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "server-restart, server-stall, nfsd-stop, network-cut, disk-full, client-kill or \
          clock-step",
         "required",
-        "Kind of disturbance. server-restart, server-stall: of the in-memory server. nfsd-stop, \
-         network-cut, disk-full: of a server that the plan sets up. client-kill: kills the agent \
-         of a client host. clock-step: sets the wall clock of a host."),
+        "Kind of disturbance, as docs/soak.md describes them."),
     key(Disturb, "host", ["text", ""], "the name of a [[host]]", "the one that serves",
         "The affected host; required for client-kill and clock-step."),
     key(Disturb, "at", ["time", "ms"], "0ms to 24h", "required",
