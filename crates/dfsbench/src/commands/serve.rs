@@ -67,6 +67,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let lines = [
         report_delegations(&counters),
         report_layouts(&counters, server.proxied_bytes()),
+        report_usage(&counters),
         report_refusals(&counters),
     ];
     for line in lines.into_iter().flatten().chain(report_data_servers(&server)) {
@@ -103,6 +104,19 @@ fn report_layouts(counters: &ServerCounters, proxied_bytes: (u64, u64)) -> Optio
         "layouts: {granted} granted; files: {layouts_recalled} recalled, {layouts_returned} \
          returned, {layouts_revoked} revoked; through this server: {read} bytes read, {written} \
          written"
+    ))
+}
+
+/// Describes what clients reported about their use of data servers; `None` if they did not.
+fn report_usage(counters: &ServerCounters) -> Option<String> {
+    let reports = counters.usage_reports;
+    if reports == 0 {
+        return None;
+    }
+    let (read, written) = (counters.reported_read_bytes, counters.reported_written_bytes);
+    Some(format!(
+        "clients reported their use of data servers {reports} times; when they returned layouts: \
+         {read} bytes read, {written} written"
     ))
 }
 

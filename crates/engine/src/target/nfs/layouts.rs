@@ -16,7 +16,7 @@ use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, PnfsRole};
 
 use super::super::{TargetConfig, TargetError, check_stop};
 use super::mount_error;
-use crate::backend::nfs::{DataUse, PnfsParts, PnfsTally, RecallBoard};
+use crate::backend::nfs::{DataUse, LayoutReports, PnfsParts, PnfsTally, RecallBoard};
 
 /// Kinds of op that the backend for pNFS executes.
 const KINDS: &[OpKind] = &[
@@ -134,6 +134,7 @@ impl PnfsAccess {
     /// Reports the use of each data server in a pass.
     pub(super) fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         let (data, metadata) = self.tally.take();
+        let reports = describe_reports(&self.tally.take_reports());
         let all: u64 = data.iter().map(|(_, used)| used.bytes()).sum();
         if data.is_empty() {
             return Vec::new();
@@ -150,6 +151,9 @@ impl PnfsAccess {
         let slow = describe_slow(&data);
         if !slow.is_empty() {
             facts.push(fact("slow data servers", slow));
+        }
+        if !reports.is_empty() {
+            facts.push(fact("reports to the metadata server", reports));
         }
         facts
     }
@@ -219,6 +223,22 @@ fn describe_slow(data: &[(SocketAddr, DataUse)]) -> String {
         Some(format!("{address} {own:.3} ms per call, {times:.1} times the fastest"))
     });
     slow.collect::<Vec<_>>().join("; ")
+}
+
+/// Lists what the metadata server was told about data servers, by the operation that did.
+fn describe_reports(reports: &LayoutReports) -> String {
+    let LayoutReports { errors, returned_errors, stats, returned_stats } = *reports;
+    let counts = [
+        (errors, "errors", "LAYOUTERROR"),
+        (returned_errors, "errors", "LAYOUTRETURN"),
+        (stats, "use", "LAYOUTSTATS"),
+        (returned_stats, "use", "LAYOUTRETURN"),
+    ];
+    let shown = counts.iter().filter(|(count, ..)| *count > 0);
+    shown
+        .map(|(count, what, op)| format!("{what} with {op}: {count}"))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Returns a share in percent, with one decimal.

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
     Bitmap, DeviceError, DeviceId, FilesDevice, FilesLayout, FlexDataServer, FlexDevice,
-    FlexDeviceVersion, FlexLayoutReturn, Layout, LayoutIoMode, LayoutReturn, List, NetAddress,
-    NumericOwner, OpOk, OpResult, Stateid, Time, decode_body, layout_type,
+    FlexDeviceVersion, FlexLayoutReturn, FlexLayoutUpdate, Layout, LayoutIoMode, LayoutReturn,
+    LayoutUpdate, List, NetAddress, NumericOwner, OpOk, OpResult, Stateid, Time, decode_body,
+    layout_type,
 };
 use nfs_proto::rpcbind::{NetId, UniversalAddress};
 use nfs_proto::wire::Wire;
@@ -165,7 +166,7 @@ impl Service {
         let left = match layouts {
             LayoutReturn::File { offset, length, stateid, body } => {
                 let file = run.current()?;
-                self.note_returned_errors(file, layout_type, body)?;
+                self.note_returned_report(file, layout_type, body)?;
                 if reclaim {
                     None
                 } else {
@@ -201,9 +202,18 @@ impl Service {
         run.succeed(&OpOk::Layouterror)
     }
 
-    pub(super) fn op_layoutstats(&mut self, run: &mut Run<'_>) -> Outcome {
-        self.require_pnfs(run)?;
+    pub(super) fn op_layoutstats(
+        &mut self,
+        update: LayoutUpdate<'_>,
+        run: &mut Run<'_>,
+    ) -> Outcome {
+        let (pnfs, _) = self.require_pnfs(run)?;
+        check_type(&pnfs, update.layout_type)?;
         run.current()?;
+        if update.layout_type == layout_type::FLEX_FILES {
+            let _: FlexLayoutUpdate<'_> = decode_body(update.body).map_err(|_| Status::BadXdr)?;
+        }
+        self.counters.usage_reports.add(1);
         run.succeed(&OpOk::Layoutstats)
     }
 
@@ -254,7 +264,7 @@ impl Service {
         Ok((Arc::clone(pnfs), run.session.ok_or(Status::OpNotInSession)?))
     }
 
-    fn note_returned_errors(
+    fn note_returned_report(
         &self,
         file: InodeId,
         layout_type: u32,
@@ -266,6 +276,11 @@ impl Service {
         let report: FlexLayoutReturn<'_> = decode_body(body).map_err(|_| Status::BadXdr)?;
         for failed in report.errors.iter() {
             self.note_device_errors(file, &failed.errors);
+        }
+        for used in report.stats.iter() {
+            self.counters.usage_reports.add(1);
+            self.counters.reported_read_bytes.add(used.read.bytes);
+            self.counters.reported_written_bytes.add(used.write.bytes);
         }
         Ok(())
     }

@@ -6,11 +6,13 @@ use nfs_proto::Status;
 use nfs_proto::nfs3::{Call, FileHandle, Procedure, Reply};
 use nfs_proto::nfs4::{
     CallbackCode, CallbackOk, CallbackOp, CallbackResult, DeviceId, FileRecall, FlexDataServer,
-    FlexDevice, FlexLayout, FlexMirror, LayoutIoMode, LayoutRecall, LayoutReturn, LayoutUpdate,
-    List, Op, OpOk, StableHow, Stateid, decode_body, layout_type, owner_number,
+    FlexDevice, FlexIoLatency, FlexIoStats, FlexLayout, FlexLayoutReturn, FlexLayoutUpdate,
+    FlexMirror, IoInfo, LayoutIoMode, LayoutRecall, LayoutReturn, LayoutUpdate, List, NetAddress,
+    Op, OpOk, StableHow, Stateid, Time, Wire as _, decode_body, layout_type, owner_number,
 };
 use nfs_proto::rpc::AuthSys;
 use nfs_proto::rpcbind::UniversalAddress;
+use nfs_proto::xdr::Writer;
 use nfs_server::{
     DataServerEvent, DataServerFault, DataServers, FaultKind, FaultPlan, LayoutEvent, LayoutKind,
     PnfsConfig, Server, ServerConfig,
@@ -292,6 +294,46 @@ fn layout_stateids_follow_their_rules() {
     let error = Op::Layouterror { offset: 0, length: 1, stateid: second, errors: none };
     let mut newer = Peer::new(&server, 2, b"b");
     assert_eq!(newer.call(&[Op::Putfh { file }, error]).status(), Status::Ok);
+}
+
+#[test]
+fn counts_reports_of_use() {
+    let server = cluster(1, 0, 1);
+    let mut peer = Peer::new(&server, 2, b"a");
+    let (file, open) = peer.open("f");
+    let stateid = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite).stateid;
+    let zero = FlexIoLatency::default();
+    let details = FlexLayoutUpdate {
+        address: NetAddress { netid: b"tcp", address: b"10.0.0.1.8.1" },
+        file,
+        read: zero,
+        write: zero,
+        duration: Time { seconds: 1, nanos: 0 },
+        local: false,
+    };
+    let mut body = Vec::new();
+    details.encode(&mut Writer::new(&mut body));
+    let (read, write) = (IoInfo { count: 1, bytes: 5 }, IoInfo { count: 2, bytes: 7 });
+    let device = DeviceId::default();
+    let layoutstats = |body| {
+        let update = LayoutUpdate { layout_type: layout_type::FLEX_FILES, body };
+        Op::Layoutstats { offset: 0, length: 1, stateid, read, write, device, update }
+    };
+    assert_eq!(peer.call(&[Op::Putfh { file }, layoutstats(&body)]).status(), Status::Ok);
+    let malformed = peer.call(&[Op::Putfh { file }, layoutstats(&body[1..])]);
+    assert_eq!(malformed.status(), Status::BadXdr);
+    let used = FlexIoStats { offset: 0, length: 1, stateid, read, write, device, update: details };
+    let mut scratch = Vec::new();
+    let stats = List::build(&mut scratch, [used, used]);
+    body.clear();
+    FlexLayoutReturn { errors: List::default(), stats }.encode(&mut Writer::new(&mut body));
+    let layouts = LayoutReturn::File { offset: 0, length: u64::MAX, stateid, body: &body };
+    let (layout_type, iomode) = (layout_type::FLEX_FILES, LayoutIoMode::Any);
+    let op = Op::Layoutreturn { reclaim: false, layout_type, iomode, layouts };
+    assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), Status::Ok);
+    let counters = server.counters();
+    assert_eq!(counters.usage_reports, 3);
+    assert_eq!((counters.reported_read_bytes, counters.reported_written_bytes), (10, 14));
 }
 
 #[test]

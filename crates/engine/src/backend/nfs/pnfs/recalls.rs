@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use nfs_client::proto::nfs4::LayoutRecall;
 
+use super::background::LayoutReports;
+
 /// Recalls so far. A server sends one over any connection of the client, whichever worker has the
 /// file.
 #[derive(Debug, Default)]
@@ -58,14 +60,18 @@ impl DataUse {
     }
 }
 
-/// The use of all servers in a pass. Metadata servers come first.
+/// The use of all servers in a pass, and what was reported about them.
 #[derive(Debug, Default)]
-pub(crate) struct PnfsTally(Mutex<BTreeMap<(bool, SocketAddr), DataUse>>);
+pub(crate) struct PnfsTally {
+    /// Metadata servers come first.
+    servers: Mutex<BTreeMap<(bool, SocketAddr), DataUse>>,
+    reports: Mutex<LayoutReports>,
+}
 
 impl PnfsTally {
     /// Adds what a worker has counted.
     pub(super) fn add(&self, is_metadata: bool, address: SocketAddr, used: &DataUse) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let sum = all.entry((!is_metadata, address)).or_default();
         sum.read_bytes += used.read_bytes;
         sum.write_bytes += used.write_bytes;
@@ -74,9 +80,19 @@ impl PnfsTally {
         sum.is_lost |= used.is_lost;
     }
 
+    /// Adds what a worker has reported.
+    pub(super) fn add_reports(&self, reports: &LayoutReports) {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).add(reports);
+    }
+
+    /// Returns what was reported, and starts over.
+    pub(crate) fn take_reports(&self) -> LayoutReports {
+        std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Returns the data servers with their use, and that of the metadata server, and starts over.
     pub(crate) fn take(&self) -> (Vec<(SocketAddr, DataUse)>, DataUse) {
-        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = std::mem::take(&mut *self.servers.lock().unwrap_or_else(PoisonError::into_inner));
         let mut metadata = DataUse::default();
         let mut data = Vec::new();
         for ((is_data, address), used) in all {

@@ -94,6 +94,7 @@ fn layout_of(mirrors: Vec<Mirror>) -> FileLayout {
         // The server of this test has no layouts.
         needs_layoutcommit: false,
         allows_reads: true,
+        stats_interval_s: 0,
     }
 }
 
