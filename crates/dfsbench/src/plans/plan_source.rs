@@ -10,7 +10,7 @@ use model::setting::Setting;
 use model::{Host, Target, Workload};
 use plan::{FioRequest, Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
 
-use crate::args::RunArgs;
+use crate::args::{self, RunArgs};
 use crate::exit::Failure;
 use crate::files::input_file;
 use crate::plans::presets::{Preset, QUICK};
@@ -295,8 +295,7 @@ pub(crate) fn parse_run(words: &[String]) -> Result<RunArgs, Failure> {
     let all = std::iter::once("run").chain(words.iter().map(String::as_str));
     RunArgs::try_parse_from(all).map_err(|error| {
         if error.exit_code() == 0 {
-            // The help of `dfsbench run`.
-            error.exit();
+            return args::end_with_help(&error);
         }
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();
