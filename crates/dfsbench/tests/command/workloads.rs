@@ -516,18 +516,20 @@ fn does_what_fio_does() {
     let job = "[global]\nbs=16k\nsize=1m\nnrfiles=2\nnumjobs=2\ngroup_reporting\n\
                [new]\nrw=write\nend_fsync=1\n[some]\nstonewall\nrw=randread\nio_size=256k\n";
     std::fs::write(cli.folder().join("job.fio"), job).unwrap();
-    for (section, pass, ops) in [("new", "write", 128), ("some", "random_read", 32)] {
-        let args = ["run", "target", "--like", "job.fio", "--section", section];
-        let end = cli.run(&[&args[..], &["--trials=1", "--quiet", "--format=json"]].concat());
-        let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
-        let compared = &json["tool_comparisons"][0];
-        assert_eq!(compared["pass"], pass, "{end:?}");
+    let args = ["run", "target", "--like", "job.fio", "--trials=1", "--quiet", "--format=json"];
+    let end = cli.run(&args);
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    let compared = json["tool_comparisons"].as_array().unwrap();
+    let jobs = [("new", "write", 128), ("some", "random_read", 32)];
+    assert_eq!(compared.len(), jobs.len(), "{end:?}");
+    for (compared, (job, pass, ops)) in compared.iter().zip(jobs) {
+        assert_eq!((&compared["target"], &compared["pass"]), (&job.into(), &pass.into()));
         let work = format!("Work: {ops} ops, {} KiB.", ops * 16).replace("2048 KiB", "2 MiB");
         let reasons = compared["reasons"].as_array().unwrap();
         let same = |it: &&Value| it["finding"] == "same" && it["text"] == work.as_str();
         assert_eq!(reasons.iter().filter(same).count(), 1, "{work}: {compared}");
-        cli.assert_target_is_empty();
     }
+    cli.assert_target_is_empty();
 }
 
 #[test]
