@@ -61,6 +61,7 @@ checks! {
     lists_exports_for_wrong_one: 60 s, {
         wrong_export(&GANESHA.get()?.export("/nope"))
     };
+    names_missing_layouts: 60 s, name_missing_layouts(&GANESHA.get()?.export("/vfs"));
 }
 
 /// A killed process loses nothing that it wrote to the page cache.
@@ -217,6 +218,26 @@ fn wrong_export(export: &Export) -> Result<()> {
     ensure!(code == Some(ours::exit::LAB), "exit {code:?}, not {}: {stderr}", ours::exit::LAB);
     for name in ["/nope", "/vfs", "/mem"] {
         ensure!(stderr.contains(name), "the message doesn't name {name}: {stderr}");
+    }
+    Ok(())
+}
+
+/// Its file systems have no layouts: data goes through it although pNFS is requested.
+fn name_missing_layouts(export: &Export) -> Result<()> {
+    let folder = TempDir::new()?;
+    let target = export.for_us("").replace("version=3", "version=4.1");
+    for (pnfs, reason) in [("on", Some(": the server offers no layouts")), ("off", None)] {
+        let results = folder.path().join(pnfs);
+        let flags = ["--workload", "stream", "--file-size", "256KiB", "--trials", "1"];
+        let flags = [&flags[..], &["--verify", "true", "--pnfs", pnfs]].concat();
+        OURS.run(&Run { target: &target, results: &results, flags: &flags })?;
+        let evidence = OURS.evidence(&results, "pnfs-fallback")?;
+        println!("--pnfs {pnfs}: {evidence:?}");
+        ensure!(evidence.is_some() == reason.is_some(), "{evidence:?}");
+        ensure!(
+            evidence.unwrap_or_default().ends_with(reason.unwrap_or_default()),
+            "no {reason:?}"
+        );
     }
     Ok(())
 }

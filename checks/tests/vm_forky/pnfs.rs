@@ -79,6 +79,8 @@ pub(super) fn take_back_layouts() -> Result<()> {
         let report = run(&[&striped[..], &[layouts], &FATES].concat(), name)?;
         ensure!(!report.contains("files: 0 recalled"), "{report}");
         ensure!(report.contains(", 1 revoked;"), "{report}");
+        let has_use = report.contains("clients reported their use of data servers ");
+        ensure!(has_use == (layouts == "flexfiles"), "{report}");
         let bytes = bytes_of_servers(&report);
         ensure!(bytes.len() == 2, "{bytes:?}");
         for (read, written) in bytes {

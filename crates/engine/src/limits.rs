@@ -142,6 +142,10 @@ pub(crate) const INTERVAL_TIMES_MAX: usize = 3_600;
 /// server forgets the rest when the lease expires.
 pub(crate) const RETURN_WITHIN_NS: u64 = 5_000_000_000;
 
+/// How often the metadata server is told how much data servers are used, if it has no preference.
+/// **Source:** Linux, `FF_LAYOUTSTATS_REPORT_INTERVAL`.
+pub(crate) const LAYOUT_STATS_INTERVAL: Duration = Duration::from_secs(60);
+
 const _: () = assert!(STOPPED_CLEAN_UP_IDLE_MAX.as_nanos() < STOPPED_CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(STOPPED_CLEAN_UP_MAX.as_nanos() < CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(INTERVAL_TIMES_MAX.is_multiple_of(2));

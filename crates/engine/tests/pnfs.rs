@@ -2,18 +2,24 @@
 
 mod config;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, PnfsCounts};
 use engine::target::mount_options;
 use engine::worker::Ending;
-use engine::{MeasuredPass, Monitor, Stop, TrialTarget, measure};
+use engine::{Clock, MeasuredPass, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, CaveatCode, Durability, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, Pnfs,
-    RunSpec, Share, Target, Workload,
+    BackendKind, CaveatCode, Durability, Fact, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass,
+    Pnfs, RunSpec, Share, Target, Workload,
 };
 use nfs_client::Mount;
-use nfs_server::{DataServerAddress, DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
+use nfs_client::proto::nfs4::OpCode;
+use nfs_server::{
+    DataServerAddress, DataServers, LayoutEvent, LayoutKind, PnfsConfig, Server, ServerConfig,
+};
 
 const FILE_BYTES: u64 = 3 << 20;
 const FILES: u64 = 2;
@@ -26,6 +32,34 @@ struct Rig {
     spec: RunSpec,
     target: TrialTarget,
     server: Server,
+    clock: Arc<JumpingClock>,
+}
+
+/// The system's clock, which tests set forward.
+#[derive(Default)]
+struct JumpingClock {
+    system: SystemClock,
+    ahead_ns: AtomicU64,
+}
+
+impl JumpingClock {
+    fn jump(&self, seconds: u64) {
+        self.ahead_ns.fetch_add(seconds * 1_000_000_000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for JumpingClock {
+    fn now_ns(&self) -> u64 {
+        self.system.now_ns() + self.ahead_ns.load(Ordering::Relaxed)
+    }
+
+    fn calendar_ns(&self) -> u64 {
+        self.system.calendar_ns()
+    }
+
+    fn sleep_until(&self, instant_ns: u64) {
+        self.system.sleep_until(instant_ns - self.ahead_ns.load(Ordering::Relaxed));
+    }
 }
 
 impl Rig {
@@ -59,11 +93,13 @@ impl Rig {
             .timeout_ms(1_000)
             .build();
         let config = target_config(".dfsbench-pnfs");
+        let clock = Arc::new(JumpingClock::default());
+        let config = TargetConfig { clock: Arc::clone(&clock) as _, ..config };
         let target = TrialTarget::create(&spec, config).unwrap();
-        Self { spec, target, server }
+        Self { spec, target, server, clock }
     }
 
-    fn run(&self, pass: Pass) -> MeasuredPass {
+    fn run(&self, pass: Pass) -> (MeasuredPass, Vec<Fact>) {
         let stop = Stop::default();
         let mut monitor = Monitor {
             stop: &stop,
@@ -77,14 +113,18 @@ impl Rig {
         let measured = measure(&self.target, &self.spec, pass, share, 1, &mut monitor).unwrap();
         assert_eq!(measured.ending, Ending::Complete);
         assert_eq!(measured.result.errors(), 0, "{pass:?}: {:?}", measured.result.kinds);
-        assert_eq!(self.target.end_pass(pass), []);
-        measured
+        (measured, self.target.end_pass(pass))
     }
 
     /// Payload written to and read from the metadata server, by clients.
     fn metadata_bytes(&self) -> (u64, u64) {
         let counters = self.server.counters();
         (counters.payload_written_bytes, counters.payload_read_bytes)
+    }
+
+    /// Number of v4 operations of a kind at the metadata server.
+    fn operations(&self, code: OpCode) -> u64 {
+        self.server.counters().nfs4_operations[code.number() as usize]
     }
 
     /// Payload written to and read from each data server.
@@ -112,6 +152,10 @@ fn execute(backend: &mut dyn Backend, kind: OpKind, offsets: impl Iterator<Item 
     failed
 }
 
+fn value<'a>(facts: &'a [Fact], name: &str) -> Option<&'a str> {
+    facts.iter().find(|fact| fact.name.ends_with(name)).map(|fact| fact.value.as_str())
+}
+
 #[test]
 fn bypasses_metadata_server() {
     let unit = 64 << 10;
@@ -122,7 +166,7 @@ fn bypasses_metadata_server() {
     ] {
         let rig = Rig::new((layout, unit, 1), (version, pnfs));
         for pass in [Pass::Write, Pass::Read] {
-            let measured = rig.run(pass);
+            let (measured, facts) = rig.run(pass);
             assert!(measured.result.caveats.is_empty(), "{:?}", measured.result.caveats);
             let expected = PnfsCounts { data_bytes: ALL, files: FILES, ..PnfsCounts::default() };
             assert_eq!(measured.tally.pnfs, Some(expected), "{layout:?} {pass}");
@@ -133,11 +177,18 @@ fn bypasses_metadata_server() {
             let bytes: Vec<_> = work.data_servers.iter().map(|server| server.bytes).collect();
             assert_eq!((bytes, work.metadata_bytes), (vec![ALL / 3; 3], 0));
             assert!(work.data_servers.iter().all(|server| server.connections == WORKERS));
+            let is_flexible = layout == LayoutKind::FlexFiles;
+            let reports = value(&facts, "reports to the metadata server");
+            assert_eq!(reports, is_flexible.then_some("use with LAYOUTRETURN: 6"));
         }
         let third = ALL / 3;
         assert_eq!(rig.data_bytes(), [(third, third); 3], "{layout:?}");
         assert_eq!(rig.metadata_bytes(), (0, 0), "{layout:?}");
         let counters = rig.server.counters();
+        let (reports, bytes) = if layout == LayoutKind::FlexFiles { (12, ALL) } else { (0, 0) };
+        assert_eq!(counters.usage_reports, reports, "two files on three servers, twice");
+        let reported = (counters.reported_read_bytes, counters.reported_written_bytes);
+        assert_eq!(reported, (bytes, bytes));
         assert_eq!(counters.layouts_granted, 2 * FILES);
         assert_eq!(counters.layouts_returned, 2 * FILES);
         rig.target.remove().unwrap();
@@ -158,8 +209,9 @@ fn writes_mirrors_and_reads_one() {
 #[test]
 fn uses_metadata_server_without_pnfs() {
     let rig = Rig::new((LayoutKind::FlexFiles, 0, 1), (NfsVersion::V4_1, Pnfs::Off));
-    let measured = rig.run(Pass::Write);
+    let (measured, facts) = rig.run(Pass::Write);
     assert_eq!((measured.tally.pnfs, measured.result.scope.pnfs), (None, None));
+    assert_eq!(facts, []);
     assert_eq!(rig.metadata_bytes(), (ALL, 0));
     assert_eq!(rig.server.counters().layouts_granted, 0);
 }
@@ -167,7 +219,7 @@ fn uses_metadata_server_without_pnfs() {
 #[test]
 fn names_layouts_of_other_type() {
     let rig = Rig::new((LayoutKind::FlexFiles, 0, 1), (NfsVersion::V4_1, Pnfs::Files));
-    let measured = rig.run(Pass::Write);
+    let (measured, _) = rig.run(Pass::Write);
     let fallback = measured.result.caveats.iter().find(|c| c.code == CaveatCode::PnfsFallback);
     let evidence = &fallback.expect("pnfs-fallback").evidence;
     assert!(evidence.ends_with("the server offers only flexible files"), "{evidence}");
@@ -244,4 +296,61 @@ fn reads_other_mirror_if_server_dies() {
     };
     assert_eq!(backend.tally().pnfs, Some(expected));
     assert_eq!(rig.metadata_bytes(), (0, 0));
+}
+
+#[test]
+fn reports_use_at_intervals() {
+    for version in [NfsVersion::V4_2, NfsVersion::V4_1] {
+        let rig = Rig::new((LayoutKind::FlexFiles, 64 << 10, 1), (version, Pnfs::On));
+        rig.target.prepare(&rig.spec, Pass::Write).unwrap();
+        let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+        let backend = opened.backend.as_mut();
+        let offsets = || (0..4).map(|index: u64| index * u64::from(IO));
+        assert_eq!(execute(backend, OpKind::Write, offsets()), 0);
+        assert_eq!(rig.operations(OpCode::Layoutstats), 0, "it is not yet time");
+        rig.clock.jump(61);
+        if version == NfsVersion::V4_2 {
+            while rig.operations(OpCode::Layoutstats) < 3 {
+                assert_eq!(execute(backend, OpKind::Read, offsets()), 0);
+            }
+        }
+        backend.end();
+        drop(opened);
+        let facts = rig.target.end_pass(Pass::Write);
+        let reports = value(&facts, "reports to the metadata server").unwrap();
+        let with_stats = "use with LAYOUTSTATS: 3; use with LAYOUTRETURN: 3";
+        let is_new = version == NfsVersion::V4_2;
+        assert_eq!(reports, if is_new { with_stats } else { "use with LAYOUTRETURN: 3" });
+        let counters = rig.server.counters();
+        assert_eq!(counters.usage_reports, if is_new { 6 } else { 3 });
+        assert_eq!(counters.reported_written_bytes, 4 * u64::from(IO));
+    }
+}
+
+#[test]
+fn reports_servers_that_refuse() {
+    for version in [NfsVersion::V4_2, NfsVersion::V4_1] {
+        let rig = Rig::new((LayoutKind::FlexFiles, 64 << 10, 1), (version, Pnfs::On));
+        rig.target.prepare(&rig.spec, Pass::Write).unwrap();
+        let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+        let backend = opened.backend.as_mut();
+        rig.server.take_back_layouts_now(LayoutEvent::Fence);
+        let refused = |backend: &mut dyn Backend| backend.tally().pnfs.unwrap().refused;
+        while refused(backend) == 0 {
+            assert_eq!(execute(backend, OpKind::Write, std::iter::once(0)), 0);
+        }
+        let reported = || rig.server.data_server_errors().iter().sum::<u64>();
+        while reported() == 0 {
+            assert_eq!(execute(backend, OpKind::Write, std::iter::once(0)), 0);
+        }
+        let has_layouterror = rig.operations(OpCode::Layouterror) > 0;
+        assert_eq!(has_layouterror, version == NfsVersion::V4_2);
+        backend.end();
+        drop(opened);
+        let count = reported();
+        let op = if has_layouterror { "LAYOUTERROR" } else { "LAYOUTRETURN" };
+        let facts = rig.target.end_pass(Pass::Write);
+        let reports = value(&facts, "reports to the metadata server").unwrap();
+        assert!(reports.starts_with(&format!("errors with {op}: {count}; use with ")), "{reports}");
+    }
 }

@@ -11,8 +11,9 @@ mod parse;
 
 use nfs_proto::client::File;
 use nfs_proto::nfs4::{
-    Attributes, Bitmap, DeviceError, DeviceId, FlexIoError, FlexLayoutReturn, Layout, LayoutIoMode,
-    LayoutReturn, LayoutUpdate, List, Op, OpCode, OpOk, Stateid, Wire as _, attribute, layout_type,
+    Attributes, Bitmap, DeviceError, DeviceId, FlexIoError, FlexIoStats, FlexLayoutReturn, Layout,
+    LayoutIoMode, LayoutReturn, LayoutUpdate, List, Op, OpCode, OpOk, Stateid, Wire as _,
+    attribute, layout_type,
 };
 use nfs_proto::striping::Striping;
 use nfs_proto::xdr::Writer;
@@ -60,6 +61,8 @@ pub struct FileLayout {
     /// Number of mirrors to write, counted from the first: all, or one if the server updates the
     /// others.
     pub written_mirrors: usize,
+    /// How often the server wants LAYOUTSTATS, in seconds; 0 means no preference.
+    pub stats_interval_s: u32,
 }
 
 /// A copy of a file's data.
@@ -261,18 +264,20 @@ impl Mount {
         errors: &[DeviceError],
     ) -> Result<(), CallFailure> {
         let mut body = Vec::new();
-        write_return_body(&mut body, layout_type, stateid, errors);
+        write_return_body(&mut body, layout_type, stateid, errors, List::default());
         let ops = return_ops(&file, layout_type, stateid, &body);
         self.control.compound(&ops, |event| event.result_of(OpCode::Layoutreturn).map(drop))
     }
 }
 
-/// Writes the body of a LAYOUTRETURN: reports of errors, if the type of layout has them.
+/// Writes the body of a LAYOUTRETURN: reports of errors and of how much was read and written, if
+/// the type of layout has them.
 pub fn write_return_body(
     body: &mut Vec<u8>,
     layout_type: u32,
     stateid: Stateid,
     errors: &[DeviceError],
+    stats: List<'_, FlexIoStats<'_>>,
 ) {
     body.clear();
     if layout_type != layout_type::FLEX_FILES {
@@ -283,8 +288,7 @@ pub fn write_return_body(
     let errors: List<'_, DeviceError> = List::build(&mut scratch, errors.iter().copied());
     let failed = FlexIoError { offset: 0, length: u64::MAX, stateid, errors };
     let failed = (!errors.is_empty()).then_some(failed);
-    let report =
-        FlexLayoutReturn { errors: List::build(&mut outer, failed), stats: List::default() };
+    let report = FlexLayoutReturn { errors: List::build(&mut outer, failed), stats };
     report.encode(&mut Writer::new(body));
 }
 

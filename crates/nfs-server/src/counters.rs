@@ -161,6 +161,12 @@ counted! {
     copied_bytes,
     /// COPY calls whose copies continued after the reply.
     background_copies,
+    /// Reports of clients about their use of a data server, by LAYOUTSTATS or LAYOUTRETURN.
+    usage_reports,
+    /// Bytes that clients read from data servers, according to their LAYOUTRETURNs.
+    reported_read_bytes,
+    /// Bytes that clients wrote to data servers, according to their LAYOUTRETURNs.
+    reported_written_bytes,
     /// Bytes received from sockets.
     wire_in_bytes,
     /// Bytes handed to sockets.

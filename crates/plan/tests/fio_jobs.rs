@@ -10,7 +10,7 @@ fn request(text: &str) -> FioRequest<'_> {
     FioRequest {
         text,
         source_name: "job.fio",
-        section: None,
+        sections: &[],
         accepted: &[],
         directory: Some("/mnt/data"),
     }
@@ -141,6 +141,29 @@ fn directory_is_the_jobs_by_default() {
 }
 
 #[test]
+fn compares_each_job_alone() {
+    let text = "[global]\nsize=1m\n[log write]\nrw=write\n[mix]\nstonewall\nrw=randrw\n[mix]\n\
+                stonewall\nioengine=libaio\n";
+    let made = plan_like_fio(&request(text)).unwrap();
+    assert_eq!(made.note, None);
+    let raw = RawPlan::parse(&made.toml, "made").unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::resolve(&raw, &around()).unwrap();
+    assert!(plan.without_effect.is_empty(), "{:?}", plan.without_effect);
+    let run = |it: &model::RunSpec| format!("{} {} {}", it.target_name, it.workload, it.backend);
+    let runs: Vec<String> = plan.runs.iter().map(run).collect();
+    let jobs = ["log_write stream posix", "mix mixed posix", "mix.2 stream uring"];
+    let fio = ["log_write fio posix", "mix fio posix", "mix.2 fio uring"];
+    assert_eq!(runs, jobs.iter().zip(fio).flat_map(|(ours, fio)| [*ours, fio]).collect::<Vec<_>>());
+    let only = ["mix".to_owned()];
+    let made = plan_like_fio(&FioRequest { sections: &only, ..request(text) }).unwrap();
+    assert!(!made.toml.contains("log"), "{}", made.toml);
+    let parallel = plan_like_fio(&request("[a]\nsize=1m\n[b]\nsize=1m\n")).unwrap();
+    let note = parallel.note.unwrap();
+    assert!(note.contains("`a` and `b` at the same time"), "{note}");
+    assert!(parallel.toml.contains(&note));
+}
+
+#[test]
 fn accepted_options_go_to_fio_only() {
     let accepted = ["bssplit".to_owned()];
     let text = "[a]\nrw=randread\nsize=1m\nbssplit=4k/50:64k/50\n";
@@ -154,11 +177,12 @@ fn refuses_what_has_no_counterpart() {
     let jobs = "[a]\nsize=1m\n[b]\nsize=1m\n";
     let of = |text| refusal(&request(text));
     let none = refusal(&FioRequest { directory: None, ..request("[a]\nsize=1m\n") });
-    let other = refusal(&FioRequest { section: Some("c"), ..request(jobs) });
+    let unknown = ["c".to_owned()];
+    let other = refusal(&FioRequest { sections: &unknown, ..request(jobs) });
     let accepted = ["bs".to_owned()];
     let useless = refusal(&FioRequest { accepted: &accepted, ..request("[a]\nsize=1m\n") });
     let messages = [
-        of(jobs),
+        of("[a]\nsize=1m\n[b]\nrw=trim\nsize=1m\n[c]\nsize=1m\nwait_for=b\n"),
         other,
         none,
         useless,

@@ -119,8 +119,7 @@ pub(crate) fn parse() -> Result<Args, Failure> {
         words.push("run".into());
     }
     name_search(&mut words);
-    if words.get(1).is_some_and(|word| word == "compare") && words.iter().any(|it| it == "--bisect")
-    {
+    if ["compare", "--bisect"].iter().all(|word| words.iter().any(|it| it == word)) {
         exit::use_git_codes();
     }
     // The help of a command is printed here.
@@ -129,7 +128,7 @@ pub(crate) fn parse() -> Result<Args, Failure> {
     let given = match plain.try_get_matches_from_mut(&words) {
         Ok(matches) => Some(matches),
         // Help works even if the file has errors.
-        Err(error) if error.exit_code() == 0 => error.exit(),
+        Err(error) if error.exit_code() == 0 => return Err(end_with_help(&error)),
         Err(_) => None,
     };
     let defaults = Defaults::read(&mut plain, &config_file())?;
@@ -153,6 +152,17 @@ pub(crate) fn parse() -> Result<Args, Failure> {
             error.exit()
         }
     }
+}
+
+/// Prints a help text and exits with 0. If git reads the exit code, it would take the commit for a
+/// good one, so this is a failure then.
+pub(crate) fn end_with_help(help: &clap::Error) -> Failure {
+    if !exit::has_git_codes() {
+        help.exit();
+    }
+    // Git's answer doesn't depend on whether somebody reads the text.
+    let _ = help.print();
+    Failure::Usage("a help text is no answer about a commit (hint: omit --help)".to_owned())
 }
 
 /// Converts `ramp TRACE` and `curve TRACE` to a replay that searches for a limit, since they take

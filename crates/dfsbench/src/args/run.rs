@@ -49,15 +49,15 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE", requires = "target", value_hint = ValueHint::FilePath,
         help_heading = "Factors")]
     pub plan: Option<PathBuf>,
-    /// Do what this job file of fio does, with fio and with dfsbench in turn, and explain by how
-    /// much and why they differ. TARGET is the directory to use instead of the job's
+    /// Do what each job of this file of fio does, with fio and with dfsbench in turn, and explain
+    /// by how much and why they differ. TARGET is the directory to use instead of the job's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Factors",
         conflicts_with_all = ["plan", "workload", "backend", "scale", "quick", "thorough",
             "with_loads", "launcher", "until_broken"])]
     pub like: Option<PathBuf>,
-    /// With --like: the job to use, if the file has several
+    /// With --like: only this job; may be repeated
     #[arg(long, value_name = "JOB", requires = "like", help_heading = "Factors")]
-    pub section: Option<String>,
+    pub section: Vec<String>,
     /// With --like: options without a counterpart that only fio uses, separated by commas
     #[arg(
         long,

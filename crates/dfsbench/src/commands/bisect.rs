@@ -156,6 +156,12 @@ fn read_flags(args: &CompareArgs) -> Result<RunArgs, Failure> {
         words.push("--quiet".to_owned());
     }
     let flags = plan_source::parse_run(&words)?;
+    if flags.like.is_some() {
+        let what = "--like after `--`: fio says nothing about a commit";
+        let hint =
+            "write its plan with `dfsbench run --like FILE --as-plan`, and give it to --plan";
+        return Err(Failure::Usage(format!("{what} (hint: {hint})")));
+    }
     match &flags.target {
         None => Ok(flags),
         Some(target) => Err(Failure::Usage(format!(

@@ -5,6 +5,7 @@
 //! given.
 
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let lines = [
         report_delegations(&counters),
         report_layouts(&counters, server.proxied_bytes()),
+        report_usage(&counters),
         report_refusals(&counters),
     ];
     for line in lines.into_iter().flatten().chain(report_data_servers(&server)) {
@@ -102,6 +104,19 @@ fn report_layouts(counters: &ServerCounters, proxied_bytes: (u64, u64)) -> Optio
         "layouts: {granted} granted; files: {layouts_recalled} recalled, {layouts_returned} \
          returned, {layouts_revoked} revoked; through this server: {read} bytes read, {written} \
          written"
+    ))
+}
+
+/// Describes what clients reported about their use of data servers; `None` if they did not.
+fn report_usage(counters: &ServerCounters) -> Option<String> {
+    let reports = counters.usage_reports;
+    if reports == 0 {
+        return None;
+    }
+    let (read, written) = (counters.reported_read_bytes, counters.reported_written_bytes);
+    Some(format!(
+        "clients reported their use of data servers {reports} times; when they returned layouts: \
+         {read} bytes read, {written} written"
     ))
 }
 
@@ -234,17 +249,16 @@ fn read_pem(flag: &str, path: &Path) -> Result<String, Failure> {
 fn explain_start_failure(error: &ServerError) -> Failure {
     let hint = match error {
         ServerError::Listen { source, .. } => match source.kind() {
-            std::io::ErrorKind::PermissionDenied => {
+            ErrorKind::PermissionDenied => {
                 " (hint: ports below 1024 require root or CAP_NET_BIND_SERVICE)"
             }
-            std::io::ErrorKind::AddrInUse => {
-                " (hint: choose another --port; 0 lets the system choose)"
-            }
-            std::io::ErrorKind::AddrNotAvailable => {
-                " (hint: --listen needs an address of this host)"
-            }
+            ErrorKind::AddrInUse => " (hint: choose another --port; 0 lets the system choose)",
+            ErrorKind::AddrNotAvailable => " (hint: --listen needs an address of this host)",
             _ => "",
         },
+        ServerError::DataServer { source, .. } if source.kind() == ErrorKind::Unsupported => {
+            " (hint: start `dfsbench serve --data-server` there, or use --layouts flexfiles)"
+        }
         _ => "",
     };
     Failure::Lab(format!("{error}{hint}"))

@@ -10,11 +10,12 @@ use model::setting::Setting;
 use model::{Host, Target, Workload};
 use plan::{FioRequest, Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
 
-use crate::args::RunArgs;
+use crate::args::{self, RunArgs};
 use crate::exit::Failure;
 use crate::files::input_file;
 use crate::plans::presets::{Preset, QUICK};
 use crate::plans::surroundings;
+use crate::terminal::output;
 
 /// Reads the plan that the arguments name, and applies their flags to it.
 ///
@@ -73,7 +74,7 @@ pub(crate) fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     Ok(raw)
 }
 
-/// Translates the job file of `--like` into a plan.
+/// Translates the job file of `--like` into a plan, and notes how it differs.
 ///
 /// # Errors
 /// If it can't be read or translated, or flags would change the work of only one of the tools.
@@ -95,11 +96,15 @@ pub(crate) fn like_fio(args: &RunArgs) -> Result<String, Failure> {
     let request = FioRequest {
         text: &input_file::read_job(path)?,
         source_name: &path.display().to_string(),
-        section: args.section.as_deref(),
+        sections: &args.section,
         accepted: &args.accept,
         directory,
     };
-    Ok(plan::plan_like_fio(&request)?.toml)
+    let made = plan::plan_like_fio(&request)?;
+    if let Some(note) = made.note {
+        output::message(&format!("note: {note}"));
+    }
+    Ok(made.toml)
 }
 
 /// Returns the plan of a file or preset, or builds one for a target.
@@ -295,8 +300,7 @@ pub(crate) fn parse_run(words: &[String]) -> Result<RunArgs, Failure> {
     let all = std::iter::once("run").chain(words.iter().map(String::as_str));
     RunArgs::try_parse_from(all).map_err(|error| {
         if error.exit_code() == 0 {
-            // The help of `dfsbench run`.
-            error.exit();
+            return args::end_with_help(&error);
         }
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();

@@ -79,8 +79,14 @@ fn errors_stop_git() {
         (to(&["null", "target", "--max-trials", "5"]), 130, "--max-trials 1"),
         (to(&["null", "target", "--max-loss", "5%"]), 130, "cannot be used with"),
         (to(&["null", "target", "--", "--trials", "3"]), 130, "sets it itself"),
+        (to(&["null", "target", "--", "--like", "job.fio"]), 130, "--as-plan"),
     ] {
         cli.refused(&args, code, &[words]);
+    }
+    // Git would take a commit for a good one if help ended with 0.
+    for args in [to(&["null", "target", "--", "--help"]), to(&["null", "--help"])] {
+        let end = cli.run(&args);
+        assert_eq!((end.code, end.stdout.contains("Usage:")), (130, true), "{end:?}");
     }
 }
 

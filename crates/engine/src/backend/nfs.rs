@@ -33,7 +33,7 @@ use transfers::{Opens, Transfers};
 
 pub use many::Many;
 pub use pnfs::Pnfs;
-pub(crate) use pnfs::{PnfsParts, RecallBoard};
+pub(crate) use pnfs::{LayoutReports, PnfsParts, PnfsTally, RecallBoard};
 pub use set::NfsFiles;
 pub(crate) use set::PlusListing;
 pub use uncommitted::Grid;

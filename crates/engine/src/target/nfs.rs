@@ -334,12 +334,12 @@ impl TargetAccess for NfsAccess {
     }
 
     /// Returns all delegations, and reports what happened to those of this pass, if there were any,
-    /// and why files had no layout.
+    /// and what there is to tell about layouts.
     fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         let now = self.mount().return_delegations();
         let mut last = self.delegations.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *last, now);
-        let mut facts = self.pnfs.end_pass(pass).into_iter().collect::<Vec<_>>();
+        let mut facts = self.pnfs.end_pass(pass);
         if now == before {
             return facts;
         }

@@ -54,9 +54,32 @@ impl LabAction for SystemExits {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::Read as _;
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn recognizes_programs_without_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().to_owned();
+        // env(1) executes the program with an empty environment, as if it had overwritten its own.
+        let words = ["env", "-i", "sh", "-c", "echo up; read line"].map(str::to_owned);
+        let argv = processes::command_of_step(&dir, 2, &words);
+        let mut command = Command::new(&argv[0]);
+        let stderr = fs::File::create(servers::stderr_of_step(&dir, 2)).unwrap();
+        command.args(&argv[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0; 3]).unwrap();
+        assert_eq!(processes::marked(&dir), [child.id()]);
+        assert_eq!(processes::steps_running(&dir), [2]);
+        fs::remove_file(servers::stderr_of_step(&dir, 2)).unwrap();
+        assert_eq!(processes::steps_running(&dir), [2]);
+        assert!(processes::marked(&dir.join("other")).is_empty());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(processes::marked(&dir).is_empty());
+    }
 
     #[test]
     fn reports_only_exited_programs() {

@@ -37,7 +37,10 @@ pub(crate) fn command_of_step(mark: &Path, number: usize, words: &[String]) -> V
 
 /// Returns the numbers of the steps of which processes are running.
 pub(crate) fn steps_running(mark: &Path) -> Vec<usize> {
-    let number = |pid: u32| variable_of(pid, STEP)?.parse().ok();
+    let number = |pid: u32| match variable_of(pid, STEP) {
+        Some(number) => number.parse().ok(),
+        None => marked_output(pid)?.1,
+    };
     marked(mark).into_iter().filter_map(number).collect()
 }
 
@@ -60,7 +63,22 @@ fn carries_mark(pid: u32, mark: &Path) -> bool {
 
 /// Returns the mark of a process of this host, or `None` if it has none.
 pub(crate) fn mark_of(pid: u32) -> Option<String> {
-    variable_of(pid, MARK).filter(|_| is_of_this_host(pid))
+    let mark = variable_of(pid, MARK).or_else(|| Some(marked_output(pid)?.0))?;
+    Some(mark).filter(|_| is_of_this_host(pid))
+}
+
+/// Returns the mark and step of a process by the file that receives its stderr, which our child and
+/// its children inherit. Programs that set their title, such as Redis and PostgreSQL, overwrite
+/// what /proc shows as their environment.
+fn marked_output(pid: u32) -> Option<(String, Option<usize>)> {
+    let file = fs::read_link(format!("/proc/{pid}/fd/2")).ok()?;
+    let name = file.file_name()?.to_str()?;
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+    let step = match name.strip_prefix("stderr")? {
+        "" => None,
+        number => Some(number.strip_prefix('-')?.parse().ok()?),
+    };
+    Some((file.parent()?.to_str()?.to_owned(), step))
 }
 
 /// Returns a variable of the environment that a process was started with.

@@ -195,8 +195,7 @@ settings! {
         .default_rule("caches").always_shown();
     /// How often file systems, exports and mounts are made again although nothing about them has
     /// changed. campaign: never. run: before a different run. trial: before each trial. pass: also
-    /// before each later pass of a trial, but only exports and mounts, because the pass needs the
-    /// files. Arrays and mappings are kept. Only for targets with `server`.
+    /// exports and mounts before each later pass of a trial. Only for targets with `server`.
     Fresh => word("fresh", lab!(fresh), Fresh::NAMES);
     /// Fail a run if a setting doesn't take effect, instead of raising a caveat. Only for targets
     /// with `server`.
@@ -228,15 +227,13 @@ settings! {
     OnLost => time("on_lost", run!(placement.lost_wait_ms))
         .range(1_000, 3_600_000, "a host lost for an hour won't come back").open("continue")
         .when(has_hosts);
-    /// Model whose training state is saved: its weights and the state of its optimizer, with as
-    /// many ranks as MLPerf Storage v3 has for it. 8b: 105 GB in 8 ranks. 70b: 912 GB in 64. 405b:
-    /// 5.29 TB in 512. 1t: 18 TB in 1024. Only for checkpoint.
+    /// Model whose training state is saved, with the sizes and ranks of MLPerf Storage v3. 8b: 105
+    /// GB in 8 ranks. 70b: 912 GB in 64. 405b: 5.29 TB in 512. 1t: 18 TB in 1024. Only for
+    /// checkpoint.
     Model => word("model", run!(checkpoint.model), CheckpointModel::NAMES)
         .only(&[W::Checkpoint]).always_shown();
-    /// Model that is trained, which sets the shape of its data set and the times of an accelerator
-    /// as MLPerf Storage has them. unet3d: files of 146.6 MB. resnet50: 1251 samples of 115 kB in
-    /// each file. cosmoflow: files of 2.8 MB. retinanet: files of 323 kB. flux: 288 samples of
-    /// 2.2 MB in each file. dlrm: 4.7 million samples of 761 B in each file. Only for training.
+    /// Model that is trained, which sets the shape of its data set and the times of an accelerator;
+    /// docs/workloads.md has the numbers. Only for training.
     TrainedModel => word("trained_model", run!(training.model), TrainedModel::NAMES)
         .default(Word("resnet50")).only(&[W::Training]).always_shown();
     /// Share of the model's bytes and ranks, such as 0.01 or 1%. Where that leaves fewer than 8
@@ -259,8 +256,8 @@ settings! {
     Batch => count("batch", run!(training.batch)).unit("samples")
         .range(1, 1_000_000, "a batch must be read before a step can start")
         .default_rule("that of its model").only(&[W::Training]).always_shown();
-    /// Time that an accelerator computes on a batch. Nothing is computed: the time passes without
-    /// work for this host. Only for training.
+    /// Time that an accelerator computes on a batch; it passes without work for this host. Only for
+    /// training.
     ComputeTime => fine_time("compute_time", run!(training.compute_ns))
         .range(1_000, 3_600_000_000_000, "a step of an hour shows nothing about storage")
         .default_rule("that of its model").only(&[W::Training]).always_shown();
@@ -295,9 +292,9 @@ settings! {
     /// model_load.
     Pause => time("pause", run!(checkpoint.pause_ms)).family(Family::Load)
         .range(0, 3_600_000, "a trial is a sample, not a soak").only(&[W::Checkpoint, W::ModelLoad]);
-    /// Threads that issue ops on each client host, each with its own recorder. Each is a rank of a
-    /// checkpoint, a stream of media, a user of kv_cache, a connection of a database, a virtual
-    /// machine of vm_boot, or a reader of a training.
+    /// Threads that issue ops on each client host. Each is a rank of a checkpoint, a stream of
+    /// media, a user of kv_cache, a connection of a database, a virtual machine of vm_boot, or a
+    /// reader of a training.
     Workers => count("workers", run!(workers)).unit("threads")
         .range(1, 1_024, "each worker is a thread")
         .default_rule(
@@ -317,8 +314,8 @@ settings! {
         .unit("frames").range(1, 10_000, "players start without reading whole films first")
         .only(&[W::Media]).always_shown();
     /// CPUs used by the workers of an agent, and by the embedded server: the last ones that the
-    /// agent may use. With 1, client and server take turns on one CPU, so neither waits until the
-    /// other's CPU wakes up, and other programs can use the rest. Not for external tools.
+    /// agent may use. With 1, client and server take turns, so neither waits until the other's CPU
+    /// wakes up. Not for external tools.
     Cpus => count("cpus", run!(cpus)).unit("CPUs")
         .range(1, 8_192, "kernels support no more CPUs").open("all");
     /// Emulated NFS clients over all client hosts, each with its own connections and name; at least
@@ -378,13 +375,12 @@ settings! {
         .only(WITH_FILES)
         .always_shown();
     /// Size of each data file, a multiple of io_size except for checkpoint and training, or, for
-    /// stream, mixed and training, a distribution of sizes: `uniform 4KiB 1MiB`, `normal 1MiB
-    /// 200KiB` (mean, deviation), `lognormal 64KiB 2.0` (median, deviation of the logarithm; `max
-    /// 1GiB` may follow), or `list 4KiB:60 1MiB-2MiB:40` (shares in percent). With direct, sizes of
-    /// a distribution are rounded up to 4 KiB. In io500, the most that a worker writes in a phase
-    /// of large files. Not for metadata, listing and transactions, which have small_file_size, nor
-    /// for kv_cache, which has object_size, nor for developer, whose trees have sizes of their own,
-    /// nor for op_mix, whose sizes are those of its mix.
+    /// stream, mixed and training, a distribution: `uniform 4KiB 1MiB`, `normal 1MiB 200KiB` (mean,
+    /// deviation), `lognormal 64KiB 2.0` (median, deviation of the logarithm; `max 1GiB` may
+    /// follow), or `list 4KiB:60 1MiB-2MiB:40` (percent). With direct, sizes of a distribution are
+    /// rounded up to 4 KiB. In io500, the most that a worker writes in a phase of large files. Not
+    /// for metadata, listing and transactions, which have small_file_size, nor for kv_cache, which
+    /// has object_size, nor for developer and op_mix, whose sizes are given.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
         .default_rule(
@@ -392,14 +388,12 @@ settings! {
              model has; io500: 1TiB, more than the stonewall allows",
         )
         .only(WITH_FILE_SIZE).always_shown();
-    /// Sizes of the objects of a cache, rounded up to 4 KiB: a size, or a distribution such as
-    /// `uniform 4MiB 64MiB`, `normal 32MiB 8MiB`, `lognormal 16MiB 0.8 max 256MiB` or `list
-    /// 4MiB:60 64MiB:40`. Only for kv_cache.
+    /// Sizes of the objects of a cache, rounded up to 4 KiB: a size, or a distribution as for
+    /// file_size. Only for kv_cache.
     ObjectSize => text("object_size", run!(kv_cache.object_sizes)).family(Family::Data)
         .default_rule("lognormal 16MiB 0.8 max 256MiB").only(&[W::KvCache]).always_shown();
-    /// Bytes of all objects in the cache, over all workers; each has an equal part for its own. The
-    /// objects that were used least recently are removed when another one needs the room. Only for
-    /// kv_cache.
+    /// Bytes of all objects in the cache; each worker has an equal part. The least recently used
+    /// objects are removed when another one needs the room. Only for kv_cache.
     CacheCapacity => size("cache_capacity", run!(kv_cache.capacity_bytes)).family(Family::Data)
         .range(4 * KIB, 1 << 50, "no cache is larger")
         .default_rule("half of all objects").only(&[W::KvCache]).always_shown();
@@ -418,10 +412,9 @@ settings! {
     Entries => count("entries", run!(files)).family(Family::Names).unit("files")
         .range(1, 10_000_000, "the files of a trial are created one by one before it")
         .default(Number(50_000)).only(&[W::Listing]).always_shown();
-    /// Bytes of each small file, or a distribution of sizes, as for file_size; 0 creates empty
-    /// files. In listing, every second file of a fixed size is empty, and find looks for the
-    /// others; with a distribution it looks for those of at least the mean size. Only for metadata,
-    /// listing and transactions.
+    /// Bytes of each small file, or a distribution as for file_size; 0 creates empty files. In
+    /// listing, every second file of a fixed size is empty, and find looks for the others. Only for
+    /// metadata, listing and transactions.
     SmallFileSize => size("small_file_size", run!(file_size_bytes)).family(Family::Names)
         .range(0, 2 * GIB, "each small file is written and read in one op")
         .default_rule("4KiB; listing: 1B; transactions: uniform 500B 10kB")
@@ -557,9 +550,9 @@ settings! {
     // RFC 5681, RFC 6298; Linux, net/sunrpc/xprt.c.
     UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_our_udp)
         .of_targets().always_shown();
-    /// Use read delegations: OPEN requests one, and a delegated file is opened again without a call
-    /// until the server recalls it, as kernels do. All are returned after each pass. Whether the
-    /// kernel's server grants any is `server_delegations`. Only for nfs with v4.1 and later.
+    /// Use read delegations: a delegated file is opened again without a call until the server
+    /// recalls it, as kernels do. All are returned after each pass. Whether the kernel's server
+    /// grants any is `server_delegations`. Only for nfs with v4.1 and later.
     // RFC 8881, section 10.4.
     Delegations => flag("delegations", nfs!(delegations)).when(has_our_sessions);
     /// The server may answer COPY at once and report the end of the copy later, which completes the
@@ -625,8 +618,7 @@ settings! {
     Bandwidth => size("bandwidth", run!(load.bytes_per_s)).family(Family::Load).unit("bytes/s")
         .range(0, TIB, "no link is that fast").when(has_single_ops);
     /// Time limit of a pass over files; 0 is no limit. Mixed, op_mix and database have duration
-    /// instead. In io500, it is the stonewall of the phases that write: when it is reached, all
-    /// workers continue until each has written as much as the one that was furthest.
+    /// instead. In io500, the stonewall of the phases that write.
     TimeMax => time("time_max", run!(load.time_max_ms)).family(Family::Load)
         .range(0, 86_400_000, "a trial is a sample, not a soak: at most a day")
         .default_rule("0; io500: 5min")

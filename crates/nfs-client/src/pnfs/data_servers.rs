@@ -88,6 +88,7 @@ impl DataServers {
             needs_layoutcommit: true,
             allows_reads: true,
             written_mirrors: 1,
+            stats_interval_s: 0,
         };
         match parsed.body {
             ParsedBody::Files(files) => {
@@ -99,6 +100,7 @@ impl DataServers {
                 layout.needs_layoutcommit = !flex.has(flex_flags::NO_LAYOUTCOMMIT);
                 layout.allows_reads = !flex.has(flex_flags::NO_READ_IO);
                 layout.mirrors = self.resolve_flex(mount, &flex)?;
+                layout.stats_interval_s = flex.stats_interval_s;
                 if !flex.has(flex_flags::WRITE_ONE_MIRROR) {
                     layout.written_mirrors = layout.mirrors.len();
                 }

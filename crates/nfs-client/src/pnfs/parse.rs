@@ -42,6 +42,7 @@ pub(super) struct ParsedFiles {
 pub(super) struct ParsedFlex {
     pub(super) stripe_unit: u64,
     pub(super) flags: u32,
+    pub(super) stats_interval_s: u32,
     pub(super) mirrors: Vec<Vec<ParsedStripe>>,
 }
 
@@ -93,6 +94,7 @@ impl ParsedFlex {
         Self {
             stripe_unit: flex.stripe_unit,
             flags: flex.flags,
+            stats_interval_s: flex.stats_collect_hint,
             mirrors: mirrors.map(|mirror| mirror.servers.iter().map(stripe).collect()).collect(),
         }
     }

@@ -146,15 +146,16 @@ wire_struct! {
         read: FlexIoLatency,
         /// WRITEs.
         write: FlexIoLatency,
-        /// Time since the layout was granted.
+        /// Time over which these counts were collected.
         duration: Time,
-        /// Whether the data server is the client's host.
+        /// Whether the client's own cache served them.
         local: bool,
     }
 }
 
 wire_struct! {
-    /// The times of READs or WRITEs. **Source:** RFC 8435 section 9.2.1, ff_io_latency4.
+    /// The times of READs, or of WRITEs and COMMITs, summed up since the layout was granted.
+    /// **Source:** RFC 8435 section 9.2.1, ff_io_latency4.
     #[derive(Default)]
     pub struct FlexIoLatency {
         /// Number of calls sent.

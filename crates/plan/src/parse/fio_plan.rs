@@ -1,7 +1,7 @@
-//! Translates a job of fio into a plan that does the same with fio and with dfsbench, in turn.
+//! Translates jobs of fio into a plan that does the same with fio and with dfsbench, in turn.
 //!
-//! [`plan_like_fio`] is the entry point. fio gets the job's own options, and our settings follow
-//! from them. What has no counterpart and changes the result is an error, unless the user accepts
+//! [`plan_like_fio`] is the entry point. fio gets each job's own options, and our settings follow
+//! from them. Each of several jobs is a target, so that both tools are compared job by job. What has no counterpart and changes the result is an error, unless the user accepts
 //! that only fio does it.
 //!
 //! **Source:** fio(1) of fio 3.33: meaning and default of each option.
@@ -24,8 +24,8 @@ pub struct FioRequest<'a> {
     pub text: &'a str,
     /// Name of the file, for messages and comments.
     pub source_name: &'a str,
-    /// Name of the job; may be left out if there is only one.
-    pub section: Option<&'a str>,
+    /// Names of the jobs; all if empty.
+    pub sections: &'a [String],
     /// Options without a counterpart that only fio is to use.
     pub accepted: &'a [String],
     /// Directory to work in, in place of the job's.
@@ -37,19 +37,18 @@ pub struct FioRequest<'a> {
 pub struct FioPlan {
     /// The plan as TOML, with comments.
     pub toml: String,
+    /// How the plan differs from what fio does with the whole file.
+    pub note: Option<String>,
 }
 
-/// Translates a job.
+/// Translates jobs.
 ///
 /// # Errors
-/// If the file can't be read, has several jobs to choose from, or has options without a
-/// counterpart.
+/// If the file can't be read, or a job has options without a counterpart.
 pub fn plan_like_fio(request: &FioRequest<'_>) -> Result<FioPlan, PlanError> {
     let translated = parse_jobs(request.text).and_then(|jobs| {
-        let job = choose(&jobs, request.section)?;
-        let mut translation = Translation::new(job)?;
-        translation.translate()?;
-        translation.finish(request)
+        let jobs = choose(&jobs, request.sections)?;
+        translate_jobs(&jobs, request)
     });
     translated.map_err(|error| match error.place {
         PlanPosition::Flag(_) => error,
@@ -57,21 +56,105 @@ pub fn plan_like_fio(request: &FioRequest<'_>) -> Result<FioPlan, PlanError> {
     })
 }
 
-/// Returns the job of this name, or the only one.
-fn choose<'a>(jobs: &'a [FioJob], section: Option<&str>) -> Result<&'a FioJob, PlanError> {
-    let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).take(10).collect();
-    let (found, fault) = match section {
-        None => (jobs.iter().collect(), "several jobs; one at a time is compared".to_owned()),
-        Some(name) => {
-            let named: Vec<&FioJob> = jobs.iter().filter(|job| job.name == name).collect();
-            (named, format!("there is not exactly one job `{name}`"))
-        }
-    };
-    if let [job] = found[..] {
-        return Ok(job);
+/// Returns the jobs of these names, or all.
+fn choose<'a>(jobs: &'a [FioJob], names: &[String]) -> Result<Vec<&'a FioJob>, PlanError> {
+    if let Some(unknown) = names.iter().find(|name| !jobs.iter().any(|job| job.name == **name)) {
+        let known: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).take(10).collect();
+        let hint = format!("choose one with --section: {}", text::join_with_or(&known));
+        let fault = Fault::new(format!("there is no job `{unknown}`"));
+        return Err(fault.hint(hint).at(PlanPosition::Whole));
     }
-    let hint = format!("choose one with --section: {}", text::join_with_or(&names));
-    Err(Fault::new(fault).hint(hint).at(PlanPosition::Whole))
+    Ok(jobs.iter().filter(|job| names.is_empty() || names.contains(&job.name)).collect())
+}
+
+fn translate_jobs(jobs: &[&FioJob], request: &FioRequest<'_>) -> Result<FioPlan, PlanError> {
+    let mut made = Vec::new();
+    let mut faults = Vec::new();
+    for job in jobs {
+        match Translation::make(job, request) {
+            Ok(translation) => made.push(translation),
+            Err(fault) => faults.push((job.name.as_str(), fault)),
+        }
+    }
+    if let Some(fault) = join_faults(faults, jobs.len()) {
+        return Err(fault);
+    }
+    let is_missing =
+        |key: &str| made.iter().any(|it| it.missing.iter().any(|(it, _)| it.key == key));
+    if let Some(key) = request.accepted.iter().find(|key| !is_missing(key)) {
+        let fault = Fault::new(format!("`{key}` is not an option without a counterpart"));
+        let hint = "name only options that are reported as not translated";
+        return Err(fault.hint(hint).at(PlanPosition::Flag("--accept")));
+    }
+    write_plan(&made, request)
+}
+
+/// Returns one error with the faults of all jobs.
+fn join_faults(faults: Vec<(&str, PlanError)>, jobs: usize) -> Option<PlanError> {
+    let mut faults = faults.into_iter();
+    let (name, mut first) = faults.next()?;
+    if jobs == 1 {
+        return Some(first);
+    }
+    first.message = format!("job `{name}`: {}", first.message);
+    for (name, fault) in faults {
+        let line = match fault.place {
+            PlanPosition::Text { line, .. } => format!(" (line {line})"),
+            PlanPosition::Flag(_) | PlanPosition::Whole => String::new(),
+        };
+        let _ = write!(first.message, "; job `{name}`{line}: {}", fault.message);
+    }
+    let others = "--section NAME compares only some jobs";
+    first.hint = Some(first.hint.map_or(others.to_owned(), |hint| format!("{hint}; {others}")));
+    Some(first)
+}
+
+/// Returns a sentence about jobs that fio would run at the same time.
+fn note_parallel_jobs(made: &[Translation<'_>]) -> Result<Option<String>, PlanError> {
+    for pair in made.windows(2) {
+        if !pair[1].switch("stonewall")? {
+            return Ok(Some(format!(
+                "fio would run the jobs `{}` and `{}` at the same time (`{1}` has no stonewall); \
+                 here each job runs alone",
+                pair[0].job.name, pair[1].job.name
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns a name for the target of each job: `dir`, or those of the jobs.
+fn name_targets(made: &[Translation<'_>]) -> Vec<String> {
+    if made.len() == 1 {
+        return vec!["dir".to_owned()];
+    }
+    let mut names: Vec<String> = Vec::new();
+    for translation in made {
+        let plain = |sign: char| if sign.is_ascii_alphanumeric() { sign } else { '_' };
+        let name: String = translation.job.name.chars().map(plain).take(48).collect();
+        let count = names.iter().filter(|it| it.split('.').next() == Some(&*name)).count();
+        names.push(if count == 0 { name } else { format!("{name}.{}", count + 1) });
+    }
+    names
+}
+
+fn write_plan(made: &[Translation<'_>], request: &FioRequest<'_>) -> Result<FioPlan, PlanError> {
+    let source = request.source_name.replace(char::is_control, "?");
+    let (what, name) = match made {
+        [one] => (format!("The job `{}` of {source}", one.job.name), one.job.name.as_str()),
+        _ => (format!("The jobs of {source}"), source.as_str()),
+    };
+    let name: String = format!("like {name}").chars().take(64).collect();
+    let mut toml = format!("# {what}: fio and dfsbench do the same work in turn.\n");
+    let note = note_parallel_jobs(made)?;
+    if let Some(note) = &note {
+        let _ = writeln!(toml, "# Note: {note}.");
+    }
+    let _ = write!(toml, "name = {}\ntrials = 5\n", quoted(&name));
+    for (translation, target) in made.iter().zip(name_targets(made)) {
+        translation.write(&mut toml, &target, made.len() > 1);
+    }
+    Ok(FioPlan { toml, note })
 }
 
 /// Which kind of pass the job is.
@@ -117,9 +200,11 @@ impl Direction {
     }
 }
 
-/// Work in progress on one job.
+/// A job and its translation.
 struct Translation<'a> {
     job: &'a FioJob,
+    /// Directory to work in.
+    directory: String,
     kb_base: u64,
     direction: Direction,
     is_timed: bool,
@@ -146,9 +231,19 @@ fn milliseconds(us: u64) -> String {
 }
 
 impl<'a> Translation<'a> {
+    /// Translates a job.
+    fn make(job: &'a FioJob, request: &FioRequest<'_>) -> Result<Self, PlanError> {
+        let mut translation = Self::new(job)?;
+        translation.translate()?;
+        translation.check(request.accepted)?;
+        translation.directory = translation.find_directory(request.directory)?;
+        Ok(translation)
+    }
+
     fn new(job: &'a FioJob) -> Result<Self, PlanError> {
         let mut translation = Self {
             job,
+            directory: String::new(),
             kb_base: 1024,
             direction: Direction { reads: true, writes: false, is_random: false },
             is_timed: false,
@@ -505,9 +600,9 @@ impl<'a> Translation<'a> {
         words
     }
 
-    /// Writes the plan, unless something has no counterpart.
-    fn finish(self, request: &FioRequest<'_>) -> Result<FioPlan, PlanError> {
-        let is_accepted = |option: &FioOption| request.accepted.contains(&option.key);
+    /// Refuses a job that would not be the same with both tools.
+    fn check(&self, accepted: &[String]) -> Result<(), PlanError> {
+        let is_accepted = |option: &FioOption| accepted.contains(&option.key);
         let mut not_translated: Vec<String> = Vec::new();
         let mut keys: Vec<&str> = Vec::new();
         for (option, reason) in &self.missing {
@@ -523,23 +618,15 @@ impl<'a> Translation<'a> {
                 format!("remove them, or let only fio use them with --accept {}", keys.join(","));
             return Err(Fault::new(what).hint(hint).at(position(first.line)));
         }
-        let unknown =
-            request.accepted.iter().find(|key| !self.missing.iter().any(|(it, _)| it.key == **key));
-        if let Some(key) = unknown {
-            let fault = Fault::new(format!("`{key}` is not an option without a counterpart"));
-            let hint = "name only options that are reported as not translated";
-            return Err(fault.hint(hint).at(PlanPosition::Flag("--accept")));
-        }
         if !self.shared.iter().any(|(key, _)| *key == "file_size") {
             let fault = Fault::new("the size of its files is unknown");
             return Err(fault.hint("write size=1g").at(position(self.job.line)));
         }
-        let directory = self.directory(request.directory)?;
-        Ok(FioPlan { toml: self.write(request, &directory) })
+        Ok(())
     }
 
     /// Returns the directory to work in.
-    fn directory(&self, given: Option<&str>) -> Result<String, PlanError> {
+    fn find_directory(&self, given: Option<&str>) -> Result<String, PlanError> {
         if let Some(directory) = given {
             return Ok(directory.to_owned());
         }
@@ -563,33 +650,33 @@ impl<'a> Translation<'a> {
         }
     }
 
-    fn write(&self, request: &FioRequest<'_>, directory: &str) -> String {
-        let name: String = format!("like {}", self.job.name).chars().take(64).collect();
-        let source = request.source_name.replace(char::is_control, "?");
-        let mut text = format!(
-            "# The job `{}` of {source}: fio and dfsbench do the same work in turn.\n",
-            self.job.name
+    /// Writes the target and the workloads of both tools.
+    fn write(&self, text: &mut String, target: &str, is_one_of_several: bool) {
+        let _ = write!(
+            text,
+            "\n[[target]]\nname = {}\npath = {}\nbackend = \"{}\"\n",
+            quoted(target),
+            quoted(&self.directory),
+            self.backend
         );
         for (option, reason) in &self.missing {
             let _ = writeln!(text, "# Only fio uses {}={}: {reason}.", option.key, option.value);
         }
-        let _ = write!(
-            text,
-            "name = {}\ntrials = 5\n\n[[target]]\nname = \"dir\"\npath = {}\nbackend = \"{}\"\n",
-            quoted(&name),
-            quoted(directory),
-            self.backend
-        );
+        let only = if is_one_of_several {
+            format!("targets = [{}]\n", quoted(target))
+        } else {
+            String::new()
+        };
         let is_mix = self.is_timed || self.direction.is_mix();
         let _ = write!(
             text,
-            "\n[[workload]]\nkind = \"{}\"\n",
+            "\n[[workload]]\nkind = \"{}\"\n{only}",
             if is_mix { "mixed" } else { "stream" }
         );
         for (key, value) in self.shared.iter().chain(&self.own) {
             let _ = writeln!(text, "{key} = {value}");
         }
-        text.push_str("\n[[workload]]\nkind = \"fio\"\n");
+        let _ = write!(text, "\n[[workload]]\nkind = \"fio\"\n{only}");
         for (key, value) in &self.shared {
             let _ = writeln!(text, "{key} = {value}");
         }
@@ -601,6 +688,5 @@ impl<'a> Translation<'a> {
             let _ = writeln!(text, "    {},", quoted(&word));
         }
         text.push_str("]\n");
-        text
     }
 }

@@ -17,8 +17,9 @@ an invalid value or a contradiction is reported as one error with its line. The 
 with comments: copy the closest one. A plan may come from a pipe: `dfsbench run -` reads stdin, and
 `dfsbench run <(make-plan)` works in bash; both read up to 16 MiB.
 
-Sizes are in bytes or have a unit in powers of 1024 (`64KiB`); times have the unit `us`, `ms`, `s`,
-`m` or `h`. A setting with a list of values is a factor, and the runs of a plan are all
+Below the meaning of each key are its values and its default. Keys may be omitted unless they are
+required. Sizes are in bytes or have a unit in powers of 1024 (`64KiB`); times have the unit `us`,
+`ms`, `s`, `m` or `h`. A setting with a list of values is a factor, and the runs of a plan are all
 combinations.
 
 This page is generated from the table that the plan parser uses.
@@ -44,7 +45,7 @@ const SECTIONS: [(Section, &str); 11] = [
     ),
     (Section::Settings, "Settings for all workloads. Each is also a flag of `dfsbench run`."),
     (Section::Server, "The in-memory server, for targets with `embedded = true`."),
-    (Section::Faults, "Faults to inject in the in-memory server."),
+    (Section::Faults, "Faults to inject in the in-memory server; a list of texts injects several."),
     (
         Section::Disturb,
         "Once for each disturbance of a host during `dfsbench soak`; see docs/soak.md.",
@@ -73,20 +74,37 @@ pub fn reference_page() -> String {
 }
 
 fn key_row(doc: &KeyDoc) -> String {
-    let KeyDoc { key, kind, unit, legal, default, meaning, .. } = doc;
-    let holds = if unit.is_empty() || unit == kind { String::new() } else { format!(" ({unit})") };
-    let legal = match legal.strip_prefix(*kind) {
+    let KeyDoc { key, meaning, .. } = doc;
+    format!("| `{key}` | {} |\n", cell(&format!("{meaning}<br>*{}*", describe_values(doc))))
+}
+
+/// Describes the legal values and the default of a key. Units that every value carries itself, and
+/// what the default shows anyway, are omitted.
+fn describe_values(doc: &KeyDoc) -> String {
+    let KeyDoc { kind, unit, legal, default, .. } = doc;
+    let is_bare = matches!(*kind, "integer" | "share" | "fraction" | "list of versions");
+    let unit = if is_bare && unit != kind && !unit.is_empty() {
+        format!(" ({unit})")
+    } else {
+        String::new()
+    };
+    let is_text = *kind == "text" || doc.section == Section::Faults;
+    let values = match legal.strip_prefix(*kind) {
         // The kind itself, with another word at most.
+        Some(rest) => format!("{kind}{unit}{rest}"),
+        None if legal.is_empty() => format!("{kind}{unit}"),
+        None if is_text => legal.to_string(),
+        None => format!("{kind}{unit}, {legal}"),
+    };
+    let values = match values.strip_suffix(&format!(", or \"{default}\"")) {
         Some(rest) => rest.to_owned(),
-        None if legal.is_empty() => String::new(),
-        None => format!(", {legal}"),
+        None => values,
     };
-    let default = match default.as_ref() {
-        "required" => "required".to_owned(),
-        default => format!("left out: {default}"),
-    };
-    let about = cell(&format!("{meaning}<br>*{kind}{holds}{legal}; {default}*"));
-    format!("| `{key}` | {about} |\n")
+    match default.as_ref() {
+        "required" => format!("{values}; required"),
+        "none" if !legal.contains("\"none\"") => values,
+        default => format!("{values}; default: {default}"),
+    }
 }
 
 /// Escapes a text so that it can't end its table cell.

@@ -137,9 +137,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "0",
         "Data servers, which make the in-memory server the metadata server of a pNFS cluster: this \
          number in the same process, or others, which need only NFSv3."),
-    key(Server, "layouts", ["text", ""], "flexfiles or files", "flexfiles",
+    key(Server, "layouts", ["text", ""], "flexfiles, flexfiles-v4.1, flexfiles-tight or files",
+        "flexfiles",
         "Layouts that clients of v4.1 and later get: flexible files, with NFSv3 to the data servers, \
-         or files, with NFSv4.1."),
+         with NFSv4.1, or with NFSv4.1 and shared stateids, or files, with NFSv4.1."),
     key(Server, "stripe_unit", ["size", "bytes"], "0, or 4 KiB to 1 GiB", "0; 1MiB for files",
         "Consecutive bytes on one data server. 0 keeps each file on one: Linux 6.12 fails \
          reads and writes of flexible files that are striped."),
@@ -267,18 +268,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          model_load, training, media, kv_cache, database, vm_boot, developer, io500, app, fio, \
          iozone, bonnie++ or dd",
         "required",
-        "stream: whole files, sequentially or block by block. mixed: reads and writes in given \
-         shares, for a time. metadata: create, stat and remove many small files. listing: the \
-         calls of ls, ls -l and find. bonnie: the work of bonnie on one large file. transactions: \
-         a pool of small files (PostMark). op_mix: all \
-         kinds of NFS calls in given shares (LADDIS, SPEC SFS). data_ops: copies, clones and holes \
-         of NFSv4.2. checkpoint: ranks that save and restore the state of a model. model_load: \
-         the files of a model, read once. training: samples in random order for accelerators that \
-         compute. media: streams of frames with deadlines. kv_cache: whole objects with eviction. \
-         database: reads and writes of pages, and a log that commits them. vm_boot: virtual \
-         machines that boot from their images. developer: the calls of tar, git, npm, make, rsync \
-         and rm. io500: the phases of IO500. app: a command of your own. fio, iozone, bonnie++, \
-         dd: these programs, whose results are parsed."),
+        "What is done; docs/workloads.md describes each workload. app: a command of your own. fio, \
+         iozone, bonnie++, dd: these programs, whose results are parsed."),
     key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
         "Command that an app workload times, in the working directory; with fio, iozone, bonnie++ \
          and dd, additional arguments. It is run without a shell."),
@@ -311,9 +302,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "server-restart, server-stall, nfsd-stop, network-cut, disk-full, client-kill or \
          clock-step",
         "required",
-        "Kind of disturbance. server-restart, server-stall: of the in-memory server. nfsd-stop, \
-         network-cut, disk-full: of a server that the plan sets up. client-kill: kills the agent \
-         of a client host. clock-step: sets the wall clock of a host."),
+        "Kind of disturbance, as docs/soak.md describes them."),
     key(Disturb, "host", ["text", ""], "the name of a [[host]]", "the one that serves",
         "The affected host; required for client-kill and clock-step."),
     key(Disturb, "at", ["time", "ms"], "0ms to 24h", "required",

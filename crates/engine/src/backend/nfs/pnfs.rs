@@ -12,12 +12,14 @@
 //!
 //! **Source:** RFC 8881 chapters 12 and 13, RFC 8435.
 
+mod background;
 mod calls;
 mod recalls;
 mod stages;
 mod state;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,9 +36,10 @@ use crate::backend::{Backend, BackendCounts, LostTarget, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 use crate::sockets::{Sockets, WatchedSocket};
-pub(crate) use recalls::RecallBoard;
+pub(crate) use background::LayoutReports;
+pub(crate) use recalls::{PnfsTally, RecallBoard};
 use stages::{METADATA, Task};
-use state::State;
+use state::{ServerLimits, State};
 
 /// What a worker needs for pNFS, besides its files.
 pub(crate) struct PnfsParts {
@@ -48,6 +51,8 @@ pub(crate) struct PnfsParts {
     pub(crate) layouts: Vec<Option<FileLayout>>,
     /// Recalls seen by any worker.
     pub(crate) board: Arc<RecallBoard>,
+    /// Where reports to the metadata server are counted.
+    pub(crate) tally: Arc<PnfsTally>,
 }
 
 /// Executes ops with pNFS.
@@ -61,6 +66,7 @@ pub struct Pnfs {
     clock: Arc<dyn Clock>,
     board: Arc<RecallBoard>,
     seen_recalls: usize,
+    tally: Arc<PnfsTally>,
     ticked_ns: u64,
 }
 
@@ -79,28 +85,28 @@ impl Pnfs {
         set: NfsFiles,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
-        let PnfsParts { metadata, data, layouts, board } = parts;
-        let limits: Vec<_> = data.iter().map(|(_, rsize, wsize)| (*rsize, *wsize)).collect();
+        let PnfsParts { metadata, data, layouts, board, tally } = parts;
         let slots = metadata.free_slots();
-        let mut common = WorkerState::new(set);
         let mut links = Vec::with_capacity(data.len() + 1);
-        let mut addresses = Vec::with_capacity(data.len() + 1);
-        let connections = std::iter::once(metadata).chain(data.into_iter().map(|(one, ..)| one));
-        for mut connection in connections {
+        let mut servers = Vec::with_capacity(data.len() + 1);
+        let metadata = (metadata, set.rsize, set.wsize);
+        let mut common = WorkerState::new(set);
+        for (mut connection, rsize, wsize) in std::iter::once(metadata).chain(data) {
             connection.begin_tcp_counters();
             common.wire_before.add(wire_bytes(&connection));
-            addresses.push(connection.server());
+            servers.push(ServerLimits { address: connection.server(), rsize, wsize });
             links.push(Some(Link { connection, watched: WatchedSocket::default() }));
         }
         let mut pnfs = Self {
-            state: State::new(common, layouts, &limits, slots),
+            state: State::new(common, layouts, &servers, slots),
             links,
-            addresses,
+            addresses: servers.iter().map(|server| server.address).collect(),
             sockets: Sockets::new()?,
             scratch: Scratch::new(),
             clock,
             seen_recalls: board.count(),
             board,
+            tally,
             ticked_ns: 0,
         };
         for number in 0..pnfs.links.len() {
@@ -291,6 +297,7 @@ impl Backend for Pnfs {
     fn close(&mut self, stop: &AtomicBool) -> Result<(), LostTarget> {
         let clients = std::mem::take(&mut self.state.common.set.clients);
         let until_ns = u64::MAX;
+        self.state.background.stop();
         // All data is safe before any file is closed.
         let mut closed = self.run_tasks(Task::Sync, until_ns, Some(stop));
         if self.state.common.set.closable && closed.is_ok() {
@@ -303,8 +310,10 @@ impl Backend for Pnfs {
 
     fn end(&mut self) {
         let until_ns = self.clock.now_ns().saturating_add(RETURN_WITHIN_NS);
+        self.state.background.stop();
         // A layout that is not returned is dropped by the server with the lease.
         let _ = self.run_tasks(Task::Publish, until_ns, None);
+        self.tally.add(&self.state.reports);
     }
 
     fn tally(&self) -> BackendCounts {

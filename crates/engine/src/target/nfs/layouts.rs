@@ -14,7 +14,7 @@ use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, PnfsRole};
 
 use super::super::{TargetConfig, TargetError, check_stop};
 use super::mount_error;
-use crate::backend::nfs::{PnfsParts, RecallBoard};
+use crate::backend::nfs::{LayoutReports, PnfsParts, PnfsTally, RecallBoard};
 
 /// Kinds of op that the backend for pNFS executes.
 const KINDS: &[OpKind] = &[
@@ -32,6 +32,7 @@ const KINDS: &[OpKind] = &[
 pub(super) struct PnfsAccess {
     servers: Mutex<DataServers>,
     board: Arc<RecallBoard>,
+    tally: Arc<PnfsTally>,
     /// Why a file of this pass has no layout.
     missing: Mutex<Option<String>>,
 }
@@ -120,14 +121,22 @@ impl PnfsAccess {
     pub(super) fn parts(&self, metadata: Connection, found: WorkerLayouts) -> PnfsParts {
         let WorkerLayouts { layouts, data } = found;
         let board = Arc::clone(&self.board);
-        PnfsParts { metadata, data, layouts, board }
+        PnfsParts { metadata, data, layouts, board, tally: Arc::clone(&self.tally) }
     }
 
-    /// Returns a fact about files of a pass that had no layout, if there were any.
-    pub(super) fn end_pass(&self, pass: Pass) -> Option<Fact> {
-        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        let name = format!("{pass}: files without layout");
-        Some(Fact::new("target", name, missing, "counted by the client"))
+    /// Returns facts about a pass: why files had no layout, and what was reported to the metadata
+    /// server.
+    pub(super) fn end_pass(&self, pass: Pass) -> Vec<Fact> {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reports = describe_reports(&self.tally.take());
+        let facts = [
+            ("files without layout", missing),
+            ("reports to the metadata server", (!reports.is_empty()).then_some(reports)),
+        ];
+        let fact = |(name, value): (&str, Option<String>)| {
+            Some(Fact::new("target", format!("{pass}: {name}"), value?, "counted by the client"))
+        };
+        facts.into_iter().filter_map(fact).collect()
     }
 
     /// Ends the clients at all data servers.
@@ -168,4 +177,19 @@ pub(super) fn no_layouts(why: &str) -> Caveat {
     let evidence = format!("all data went through the metadata server: {why}");
     let data = Evidence::shares(1.0, 0.0, "counted by the client");
     CaveatCode::PnfsFallback.because(evidence).with_data(data)
+}
+
+fn describe_reports(reports: &LayoutReports) -> String {
+    let LayoutReports { errors, returned_errors, stats, returned_stats } = *reports;
+    let counts = [
+        (errors, "errors", "LAYOUTERROR"),
+        (returned_errors, "errors", "LAYOUTRETURN"),
+        (stats, "use", "LAYOUTSTATS"),
+        (returned_stats, "use", "LAYOUTRETURN"),
+    ];
+    let shown = counts.iter().filter(|(count, ..)| *count > 0);
+    shown
+        .map(|(count, what, op)| format!("{what} with {op}: {count}"))
+        .collect::<Vec<_>>()
+        .join("; ")
 }

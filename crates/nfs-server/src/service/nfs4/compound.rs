@@ -427,7 +427,7 @@ impl Service {
             Op::Layoutreturn { reclaim, layout_type, iomode, layouts } => {
                 self.op_layoutreturn(reclaim, layout_type, iomode, layouts, run)
             }
-            Op::Layoutstats { .. } => self.op_layoutstats(run),
+            Op::Layoutstats { update, .. } => self.op_layoutstats(update, run),
             _ => Err(Status::NotSupp.into()),
         }
     }

@@ -6,11 +6,13 @@ use nfs_proto::Status;
 use nfs_proto::nfs3::{Call, FileHandle, Procedure, Reply};
 use nfs_proto::nfs4::{
     CallbackCode, CallbackOk, CallbackOp, CallbackResult, DeviceId, FileRecall, FlexDataServer,
-    FlexDevice, FlexLayout, FlexMirror, LayoutIoMode, LayoutRecall, LayoutReturn, LayoutUpdate,
-    List, Op, OpOk, StableHow, Stateid, decode_body, layout_type, owner_number,
+    FlexDevice, FlexIoLatency, FlexIoStats, FlexLayout, FlexLayoutReturn, FlexLayoutUpdate,
+    FlexMirror, IoInfo, LayoutIoMode, LayoutRecall, LayoutReturn, LayoutUpdate, List, NetAddress,
+    Op, OpOk, StableHow, Stateid, Time, Wire as _, decode_body, layout_type, owner_number,
 };
 use nfs_proto::rpc::AuthSys;
 use nfs_proto::rpcbind::UniversalAddress;
+use nfs_proto::xdr::Writer;
 use nfs_server::{
     DataServerEvent, DataServerFault, DataServers, FaultKind, FaultPlan, LayoutEvent, LayoutKind,
     PnfsConfig, Server, ServerConfig,
@@ -23,7 +25,10 @@ use crate::client::{Client, USER, start, until};
 const UNIT: u32 = 4096;
 
 fn cluster(servers: usize, stripe_unit: u32, mirrors: usize) -> Server {
-    let layout = LayoutKind::FlexFiles;
+    cluster_of(LayoutKind::FlexFiles, servers, stripe_unit, mirrors)
+}
+
+pub fn cluster_of(layout: LayoutKind, servers: usize, stripe_unit: u32, mirrors: usize) -> Server {
     let servers = DataServers::Own(servers);
     let pnfs = Some(PnfsConfig { servers, layout, stripe_unit, mirrors });
     start(ServerConfig { pnfs, ..ServerConfig::default() })
@@ -42,13 +47,13 @@ fn layoutget(stateid: Stateid, iomode: LayoutIoMode) -> Op<'static> {
     }
 }
 
-fn layoutreturn(stateid: Stateid) -> Op<'static> {
+pub fn layoutreturn(stateid: Stateid) -> Op<'static> {
     let layouts = LayoutReturn::File { offset: 0, length: u64::MAX, stateid, body: b"" };
     let (layout_type, iomode) = (layout_type::FLEX_FILES, LayoutIoMode::Any);
     Op::Layoutreturn { reclaim: false, layout_type, iomode, layouts }
 }
 
-fn layoutcommit(stateid: Stateid, last_offset: u64) -> Op<'static> {
+pub fn layoutcommit(stateid: Stateid, last_offset: u64) -> Op<'static> {
     Op::Layoutcommit {
         offset: 0,
         length: u64::MAX,
@@ -61,10 +66,13 @@ fn layoutcommit(stateid: Stateid, last_offset: u64) -> Op<'static> {
 }
 
 /// A data file as a client sees it.
-struct DataFile {
-    address: SocketAddr,
-    file: FileHandle,
-    user: AuthSys<'static>,
+pub struct DataFile {
+    pub address: SocketAddr,
+    /// Version and minor version, and whether the data server is tightly coupled.
+    pub version: (u32, u32, bool),
+    pub file: FileHandle,
+    pub stateid: Stateid,
+    pub user: AuthSys<'static>,
 }
 
 impl DataFile {
@@ -76,13 +84,18 @@ impl DataFile {
 }
 
 /// Where the data of a file is: by mirror, then by stripe.
-struct Placed {
-    stateid: Stateid,
+pub struct Placed {
+    pub stateid: Stateid,
     stripe_unit: u64,
-    mirrors: Vec<Vec<DataFile>>,
+    pub mirrors: Vec<Vec<DataFile>>,
 }
 
-fn get_layout(peer: &mut Peer, file: FileHandle, stateid: Stateid, iomode: LayoutIoMode) -> Placed {
+pub fn get_layout(
+    peer: &mut Peer,
+    file: FileHandle,
+    stateid: Stateid,
+    iomode: LayoutIoMode,
+) -> Placed {
     let reply = peer.call(&[Op::Putfh { file }, layoutget(stateid, iomode)]);
     let OpOk::Layoutget { return_on_close: true, stateid, layouts } = reply.ok() else {
         panic!("{:?}", reply.results())
@@ -102,14 +115,12 @@ fn find(peer: &mut Peer, server: FlexDataServer<'_>) -> DataFile {
     let uid = owner_number(server.user).unwrap();
     let gid = owner_number(server.group).unwrap();
     let user = AuthSys { uid, gid, ..USER };
-    DataFile {
-        address: address_of(peer, server.device),
-        file: server.files.iter().next().unwrap(),
-        user,
-    }
+    let (address, version) = find_device(peer, server.device);
+    let file = server.files.iter().next().unwrap();
+    DataFile { address, version, file, stateid: server.stateid, user }
 }
 
-fn address_of(peer: &mut Peer, device: DeviceId) -> SocketAddr {
+fn find_device(peer: &mut Peer, device: DeviceId) -> (SocketAddr, (u32, u32, bool)) {
     let op = Op::Getdeviceinfo {
         device,
         layout_type: layout_type::FLEX_FILES,
@@ -120,8 +131,8 @@ fn address_of(peer: &mut Peer, device: DeviceId) -> SocketAddr {
     let OpOk::Getdeviceinfo { body, .. } = reply.ok() else { unreachable!() };
     let device: FlexDevice<'_> = decode_body(body).unwrap();
     let version = device.versions.iter().next().unwrap();
-    assert_eq!((version.version, version.minor, version.tightly_coupled), (3, 0, false));
-    UniversalAddress::parse(device.addresses.iter().next().unwrap().address).unwrap()
+    let address = UniversalAddress::parse(device.addresses.iter().next().unwrap().address).unwrap();
+    (address, (version.version, version.minor, version.tightly_coupled))
 }
 
 /// Calls of one procedure that each data server has answered.
@@ -138,6 +149,7 @@ fn data_goes_to_data_servers() {
     let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);
     assert_eq!((placed.stripe_unit, placed.stateid.seqid), (u64::from(UNIT), 1));
     let [stripes] = &placed.mirrors[..] else { panic!() };
+    assert!(stripes.iter().all(|stripe| stripe.version == (3, 0, false)));
     let unit = UNIT as usize;
     let data: Vec<u8> = (0..3 * unit + 5).map(|index| (index / 7) as u8).collect();
     for (index, part) in data.chunks(unit).enumerate() {
@@ -282,6 +294,46 @@ fn layout_stateids_follow_their_rules() {
     let error = Op::Layouterror { offset: 0, length: 1, stateid: second, errors: none };
     let mut newer = Peer::new(&server, 2, b"b");
     assert_eq!(newer.call(&[Op::Putfh { file }, error]).status(), Status::Ok);
+}
+
+#[test]
+fn counts_reports_of_use() {
+    let server = cluster(1, 0, 1);
+    let mut peer = Peer::new(&server, 2, b"a");
+    let (file, open) = peer.open("f");
+    let stateid = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite).stateid;
+    let zero = FlexIoLatency::default();
+    let details = FlexLayoutUpdate {
+        address: NetAddress { netid: b"tcp", address: b"10.0.0.1.8.1" },
+        file,
+        read: zero,
+        write: zero,
+        duration: Time { seconds: 1, nanos: 0 },
+        local: false,
+    };
+    let mut body = Vec::new();
+    details.encode(&mut Writer::new(&mut body));
+    let (read, write) = (IoInfo { count: 1, bytes: 5 }, IoInfo { count: 2, bytes: 7 });
+    let device = DeviceId::default();
+    let layoutstats = |body| {
+        let update = LayoutUpdate { layout_type: layout_type::FLEX_FILES, body };
+        Op::Layoutstats { offset: 0, length: 1, stateid, read, write, device, update }
+    };
+    assert_eq!(peer.call(&[Op::Putfh { file }, layoutstats(&body)]).status(), Status::Ok);
+    let malformed = peer.call(&[Op::Putfh { file }, layoutstats(&body[1..])]);
+    assert_eq!(malformed.status(), Status::BadXdr);
+    let used = FlexIoStats { offset: 0, length: 1, stateid, read, write, device, update: details };
+    let mut scratch = Vec::new();
+    let stats = List::build(&mut scratch, [used, used]);
+    body.clear();
+    FlexLayoutReturn { errors: List::default(), stats }.encode(&mut Writer::new(&mut body));
+    let layouts = LayoutReturn::File { offset: 0, length: u64::MAX, stateid, body: &body };
+    let (layout_type, iomode) = (layout_type::FLEX_FILES, LayoutIoMode::Any);
+    let op = Op::Layoutreturn { reclaim: false, layout_type, iomode, layouts };
+    assert_eq!(peer.call(&[Op::Putfh { file }, op]).status(), Status::Ok);
+    let counters = server.counters();
+    assert_eq!(counters.usage_reports, 3);
+    assert_eq!((counters.reported_read_bytes, counters.reported_written_bytes), (10, 14));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use nfs_client::Connection;
 use nfs_client::pnfs::{commit_ops, return_ops, write_return_body};
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::{Event, File, Operation, OperationKind, Outcome};
-use nfs_client::proto::nfs4::{DeviceError, DeviceId, OpCode};
+use nfs_client::proto::nfs4::{DeviceError, DeviceId, List, OpCode};
 use nfs_client::proto::status::Status;
 
 use super::super::transfers::{
@@ -13,6 +13,7 @@ use super::super::transfers::{
 };
 use super::stages::{Call, METADATA, Stage};
 use super::state::{Side, State};
+use super::usage::EndedCall;
 
 /// The uid and gid of a call; `None` for those of the connection.
 type User = Option<(u32, u32)>;
@@ -45,13 +46,24 @@ impl State {
             Stage::Data(data) => return self.start_data(tag, link, now_ns, (file, user), data),
             Stage::Commit => Operation::Commit { file, offset: 0, count: 0 },
             Stage::Close => Operation::Close { file },
-            Stage::LayoutCommit | Stage::LayoutReturn => {
-                return self.start_layout_call(tag, index, stage, link, now_ns);
-            }
+            Stage::LayoutCommit => return self.start_layoutcommit(tag, index, link, now_ns),
+            Stage::LayoutReturn => return self.start_layoutreturn(tag, index, link, now_ns),
+            Stage::LayoutError => return self.start_layouterror(tag, index, link, now_ns),
+            Stage::LayoutStats => return self.start_layoutstats(tag, index, link, now_ns),
         };
         link.start_as(now_ns, tag, &operation, user)?;
         self.common.calls.add(operation.kind());
+        self.note_sent(tag, index, stage, 0, now_ns);
         Ok(())
+    }
+
+    /// Counts a call as the use of a data server, if it was sent to one.
+    fn note_sent(&mut self, tag: u32, index: usize, stage: Stage, bytes: u32, now_ns: u64) {
+        let call = &mut self.calls[tag as usize];
+        if call.side as usize != METADATA {
+            call.is_sent = true;
+            self.files[index].usage.begin(stage, call, bytes, now_ns);
+        }
     }
 
     fn start_data(
@@ -71,6 +83,7 @@ impl State {
         if stage == DataStage::Read {
             link.start_as(now_ns, tag, &Operation::Read { file, offset, count: len }, user)?;
             self.common.calls.add(OperationKind::Read);
+            self.note_sent(tag, self.common.index(call.file), Stage::Data(stage), len, now_ns);
             return Ok(());
         }
         let kind = self.ops[call.op as usize].op.kind;
@@ -82,35 +95,38 @@ impl State {
         self.common.scratch = scratch;
         started?;
         self.common.calls.add(OperationKind::Write);
+        self.note_sent(tag, self.common.index(call.file), Stage::Data(stage), len, now_ns);
         Ok(())
     }
 
-    /// Starts a LAYOUTCOMMIT or LAYOUTRETURN.
-    fn start_layout_call(
+    fn start_layoutcommit(
         &mut self,
         tag: u32,
         index: usize,
-        stage: Stage,
         link: &mut Connection,
         now_ns: u64,
     ) -> Result<(), NotStarted> {
-        let file = self.common.set.files[index];
         let state = &self.files[index];
-        let Some(layout) = &state.layout else {
-            return Err(NotStarted::Failed(OpError(Status::BadLayout.number())));
-        };
-        if stage == Stage::LayoutCommit {
-            link.start_compound(now_ns, tag, &commit_ops(&file, layout, state.end))?;
-            return Ok(());
-        }
-        let mut body = std::mem::take(&mut self.common.scratch);
-        let errors: &[DeviceError] = &errors_of(&self.errors, index);
-        write_return_body(&mut body, layout.layout_type, layout.stateid, errors);
-        let ops = return_ops(&file, layout.layout_type, layout.stateid, &body);
-        let started = link.start_compound(now_ns, tag, &ops);
-        body.resize(self.common.set.wsize as usize, 0);
-        self.common.scratch = body;
-        Ok(started?)
+        let layout = state.layout.as_ref().ok_or(no_layout())?;
+        let ops = commit_ops(&self.common.set.files[index], layout, state.end);
+        Ok(link.start_compound(now_ns, tag, &ops)?)
+    }
+
+    fn start_layoutreturn(
+        &mut self,
+        tag: u32,
+        index: usize,
+        link: &mut Connection,
+        now_ns: u64,
+    ) -> Result<(), NotStarted> {
+        let layout = self.files[index].layout.as_ref().ok_or(no_layout())?;
+        let (errors, mut used) = (self.errors_of(index), Vec::new());
+        let stats = List::build(&mut used, self.returned_stats(index, now_ns));
+        let mut body = Vec::new();
+        write_return_body(&mut body, layout.layout_type, layout.stateid, &errors, stats);
+        let file = &self.common.set.files[index];
+        let ops = return_ops(file, layout.layout_type, layout.stateid, &body);
+        Ok(link.start_compound(now_ns, tag, &ops)?)
     }
 
     /// Returns the file of a call as its server knows it, and the user that may access it.
@@ -147,8 +163,17 @@ impl State {
                 Err(error) => Some(note_error(event, error, &mut self.common)),
             },
             Stage::LayoutReturn => {
-                // A server that refuses has dropped it, or will when the lease expires.
-                self.files[index].layout = None;
+                self.end_layoutreturn(event, index);
+                None
+            }
+            Stage::LayoutError => {
+                self.end_layouterror(event, index);
+                None
+            }
+            Stage::LayoutStats => {
+                if self.end_layoutstats(event, index) {
+                    return self.sides[METADATA].queue.push_back(tag);
+                }
                 None
             }
             Stage::Close => {
@@ -161,6 +186,13 @@ impl State {
     fn end_data(&mut self, event: &Event<'_>, call: Call, index: usize, stage: DataStage) {
         let tag = event.tag;
         let is_direct = call.side as usize != METADATA;
+        if is_direct {
+            let moved = match event.result {
+                Ok(Outcome::Read { count, .. } | Outcome::Written { count, .. }) => Some(count),
+                _ => None,
+            };
+            self.note_ended(event, &call, index, Stage::Data(stage), moved);
+        }
         if is_direct
             && let Err(error) = &event.result
             && !is_final(error)
@@ -193,6 +225,20 @@ impl State {
         self.sides[call.side as usize].queue.push_back(tag);
     }
 
+    /// Counts the end of a call to a data server.
+    fn note_ended(
+        &mut self,
+        event: &Event<'_>,
+        call: &Call,
+        index: usize,
+        stage: Stage,
+        moved: Option<u32>,
+    ) {
+        self.calls[event.tag as usize].is_sent = false;
+        let ended = EndedCall { moved, sent_ns: event.sent_ns, done_ns: event.done_ns };
+        self.files[index].usage.end(stage, call, ended);
+    }
+
     fn note_moved(
         &mut self,
         event: &Event<'_>,
@@ -215,6 +261,18 @@ impl State {
         file.is_changed |= call.side as usize != METADATA;
     }
 
+    fn end_layoutreturn(&mut self, event: &Event<'_>, index: usize) {
+        let is_own = |of: u32| of as usize == index;
+        if event.result_of(OpCode::Layoutreturn).is_ok() {
+            let errors = self.errors.iter().filter(|(of, _)| is_own(*of)).count();
+            self.reports.returned_errors += errors as u64;
+            self.reports.returned_stats += self.files[index].usage.used().count() as u64;
+        }
+        // A server that refuses has dropped it, or will when the lease expires.
+        self.files[index].layout = None;
+        self.errors.retain(|(of, _)| !is_own(*of));
+    }
+
     /// Sends data that a data server refused through the metadata server.
     #[cold]
     fn retry_elsewhere(&mut self, tag: u32, call: Call, index: usize, error: &CallError) {
@@ -229,6 +287,10 @@ impl State {
     }
 
     fn end_commit(&mut self, event: &Event<'_>, call: Call, index: usize) -> Option<OpError> {
+        if call.side as usize != METADATA {
+            let moved = event.result.is_ok().then_some(0);
+            self.note_ended(event, &call, index, Stage::Commit, moved);
+        }
         let verifier = match event.result {
             Ok(Outcome::Committed { verifier }) => verifier,
             Ok(_) => return Some(OpError::MALFORMED),
@@ -248,7 +310,7 @@ fn is_final(error: &CallError) -> bool {
     )
 }
 
-/// Returns the errors of a file's data servers.
-fn errors_of(errors: &[(u32, DeviceError)], index: usize) -> Vec<DeviceError> {
-    errors.iter().filter(|(file, _)| *file as usize == index).map(|(_, error)| *error).collect()
+/// Returns why a call for a layout that is gone is not started.
+pub(super) const fn no_layout() -> NotStarted {
+    NotStarted::Failed(OpError(Status::BadLayout.number()))
 }

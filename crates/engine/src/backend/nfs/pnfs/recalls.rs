@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use nfs_client::proto::nfs4::LayoutRecall;
 
+use super::background::LayoutReports;
+
 /// Recalls so far. A server sends one over any connection of the client, whichever worker has the
 /// file.
 #[derive(Debug, Default)]
@@ -34,5 +36,21 @@ impl RecallBoard {
         let recalls = self.recalls.lock().unwrap_or_else(PoisonError::into_inner);
         recalls[seen.min(recalls.len())..].iter().for_each(&mut take);
         recalls.len()
+    }
+}
+
+/// What the workers reported to the metadata server in a pass.
+#[derive(Debug, Default)]
+pub(crate) struct PnfsTally(Mutex<LayoutReports>);
+
+impl PnfsTally {
+    /// Adds what a worker has reported.
+    pub(super) fn add(&self, reports: &LayoutReports) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(reports);
+    }
+
+    /// Returns what was reported, and starts over.
+    pub(crate) fn take(&self) -> LayoutReports {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -20,6 +20,10 @@ pub(super) enum Task {
     Publish,
     /// Closes the file.
     Close,
+    /// Reports errors of data servers.
+    ReportErrors,
+    /// Reports how much the layout was used.
+    ReportUse,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(super) enum Stage {
     Commit,
     LayoutCommit,
     LayoutReturn,
+    LayoutError,
+    LayoutStats,
     Close,
 }
 
@@ -40,6 +46,8 @@ impl Stage {
             Self::Commit => OpCode::Commit,
             Self::LayoutCommit => OpCode::Layoutcommit,
             Self::LayoutReturn => OpCode::Layoutreturn,
+            Self::LayoutError => OpCode::Layouterror,
+            Self::LayoutStats => OpCode::Layoutstats,
             Self::Close => OpCode::Close,
         }
     }
@@ -67,4 +75,6 @@ pub(super) struct Call {
     /// It writes another mirror than the first.
     pub(super) is_extra: bool,
     pub(super) is_active: bool,
+    /// It was sent to a data server, and has no reply.
+    pub(super) is_sent: bool,
 }

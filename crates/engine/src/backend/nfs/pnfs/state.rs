@@ -9,11 +9,13 @@
 //! | Read, Write, Update | data in, data out |
 //! | Sync | COMMIT at each server with unstable data, LAYOUTCOMMIT |
 //! | return of a layout | the same, then LAYOUTRETURN |
+//! | reports | LAYOUTERROR or LAYOUTSTATS, see [`super::background`] |
 //!
 //! A file whose layout is recalled, or refused by a data server, is accessed through the metadata
 //! server from then on. Its layout is returned once no call uses it any more.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use model::{Completion, Histogram, Op, OpError, OpKind, Outcome, PathWork};
 use nfs_client::pnfs::{FileLayout, StripeFile};
@@ -23,7 +25,9 @@ use nfs_client::proto::status::Status;
 use super::super::set::WorkerState;
 use super::super::transfers::Stage as DataStage;
 use super::super::uncommitted::Uncommitted;
+use super::background::{Background, LayoutReports};
 use super::stages::{Call, METADATA, Stage, Task};
+use super::usage::{EndedCall, ServerAddress, Usage};
 use crate::backend::{BackendCounts, PnfsCounts};
 
 /// Calls that an op may have waiting or in flight, for each slot of a connection.
@@ -52,11 +56,13 @@ pub(super) struct FileState {
     /// New data may go to the data servers.
     is_usable: bool,
     /// Calls to data servers that have not ended.
-    in_flight: u32,
+    pub(super) in_flight: u32,
     /// Written since the last LAYOUTCOMMIT.
     pub(super) is_changed: bool,
     /// End of what was written, in bytes.
     pub(super) end: u64,
+    /// How much the data servers of this layout were used.
+    pub(super) usage: Usage,
 }
 
 /// A server that may have data of files.
@@ -69,6 +75,15 @@ pub(super) struct Side {
     pub(super) used: DataUse,
     /// Response times of its READs and WRITEs.
     pub(super) times: Histogram,
+    pub(super) address: ServerAddress,
+}
+
+/// What is known of a server when a pass starts.
+#[derive(Clone, Copy)]
+pub(super) struct ServerLimits {
+    pub(super) address: SocketAddr,
+    pub(super) rsize: u32,
+    pub(super) wsize: u32,
 }
 
 /// How much a server was used for data.
@@ -104,39 +119,40 @@ pub(super) struct State {
     free_calls: Vec<u32>,
     pub(super) sides: Vec<Side>,
     pub(super) files: Vec<FileState>,
-    /// Files whose layout is to be returned.
-    to_return: VecDeque<u32>,
+    pub(super) background: Background,
     finished: Vec<Completion>,
     pub(super) common: WorkerState,
     pub(super) counts: PnfsCounts,
-    /// Errors of data servers, with the index of the file.
+    /// Errors of data servers that have not been reported, with the index of the file.
     pub(super) errors: Vec<(u32, DeviceError)>,
+    pub(super) reports: LayoutReports,
 }
 
 impl State {
-    /// Allocates the tables. `limits` has the largest READ and WRITE of each data server, `slots`
-    /// is the number of calls that each connection may have in flight.
+    /// Allocates the tables. `servers` are the data servers behind the metadata server, `slots` is
+    /// the number of calls that each connection may have in flight.
     pub(super) fn new(
         mut common: WorkerState,
         layouts: Vec<Option<FileLayout>>,
-        limits: &[(u32, u32)],
+        servers: &[ServerLimits],
         slots: usize,
     ) -> Self {
         let depth = common.set.queue_depth;
-        // One more op returns layouts.
+        // One more op does the work in the background.
         let ops = vec![OpSlot::new(Task::Op, idle_op(), 0); depth + 1];
         let most_targets = layouts.iter().flatten().map(targets_of).max().unwrap_or(0);
-        let count = CALLS_PER_SLOT * slots * (limits.len() + 1) + most_targets;
-        let own = (common.set.rsize, common.set.wsize);
+        let count = CALLS_PER_SLOT * slots * servers.len() + most_targets;
+        let (rsize, wsize) = (common.set.rsize, common.set.wsize);
         let tracks = common.uncommitted.take().is_some();
         let files = common.set.files.len();
-        let side = |(rsize, wsize): (u32, u32)| Side {
+        let side = |server: &ServerLimits| Side {
             queue: VecDeque::with_capacity(count),
             uncommitted: tracks.then(|| Uncommitted::without_blocks(files)),
-            rsize: rsize.min(own.0),
-            wsize: wsize.min(own.1),
+            rsize: server.rsize.min(rsize),
+            wsize: server.wsize.min(wsize),
             used: DataUse::default(),
             times: Histogram::new(),
+            address: ServerAddress::new(server.address),
         };
         let without_layout = layouts.iter().filter(|layout| layout.is_none()).count() as u64;
         Self {
@@ -145,8 +161,8 @@ impl State {
             waiting: VecDeque::with_capacity(depth + 1),
             calls: vec![Call::default(); count],
             free_calls: (0..count as u32).rev().collect(),
-            sides: std::iter::once(own).chain(limits.iter().copied()).map(side).collect(),
-            to_return: VecDeque::with_capacity(layouts.len()),
+            sides: servers.iter().map(side).collect(),
+            background: Background::new(&layouts, common.set.version, ERRORS_MAX),
             finished: Vec::with_capacity(depth + 1),
             counts: PnfsCounts {
                 files: layouts.len() as u64,
@@ -155,6 +171,7 @@ impl State {
             },
             files: layouts.into_iter().map(FileState::new).collect(),
             errors: Vec::with_capacity(ERRORS_MAX),
+            reports: LayoutReports::default(),
             common,
         }
     }
@@ -164,8 +181,8 @@ impl State {
         self.files.len()
     }
 
-    /// Returns the index of the op that returns layouts.
-    fn returning_slot(&self) -> u32 {
+    /// Returns the index of the op that does the work in the background.
+    fn background_slot(&self) -> u32 {
         self.ops.len() as u32 - 1
     }
 
@@ -197,11 +214,19 @@ impl State {
 
     /// Returns true if no op is in flight.
     pub(super) fn is_idle(&self) -> bool {
-        self.free_ops.len() + 1 == self.ops.len() && !self.is_returning()
+        self.free_ops.len() + 1 == self.ops.len() && !self.is_in_background()
     }
 
-    fn is_returning(&self) -> bool {
-        self.ops[self.returning_slot() as usize].task == Task::Return
+    /// Returns true if a task is executed in the background.
+    pub(super) fn is_in_background(&self) -> bool {
+        self.ops[self.background_slot() as usize].task != Task::Op
+    }
+
+    /// Begins a task in the background.
+    pub(super) fn begin_in_background(&mut self, task: Task, op: Op) {
+        let slot = self.background_slot();
+        self.ops[slot as usize] = OpSlot::new(task, op, 0);
+        self.waiting.push_back(slot);
     }
 
     /// Returns true if something could be started.
@@ -216,7 +241,7 @@ impl State {
 
     /// Prepares calls of ops while there is room for them.
     pub(super) fn start_waiting(&mut self, now_ns: u64) {
-        self.start_return();
+        self.start_background(now_ns);
         while let Some(&slot) = self.waiting.front() {
             if !self.prepare(slot) {
                 return;
@@ -224,20 +249,6 @@ impl State {
             self.waiting.pop_front();
             self.advance(slot, now_ns);
         }
-    }
-
-    /// Returns the next layout that no call uses any more.
-    fn start_return(&mut self) {
-        let Some(&index) = self.to_return.front() else { return };
-        if self.is_returning() || self.files[index as usize].in_flight > 0 {
-            return;
-        }
-        self.to_return.pop_front();
-        let slot = self.returning_slot();
-        let file = self.common.number(index as usize);
-        let op = Op { file, kind: OpKind::Sync, ..idle_op() };
-        self.ops[slot as usize] = OpSlot::new(Task::Return, op, 0);
-        self.waiting.push_back(slot);
     }
 
     /// Prepares the calls of an op's stage. Returns false if there is no room for all of them.
@@ -257,6 +268,9 @@ impl State {
             }
             Stage::LayoutReturn => {
                 self.files[index].layout.is_none() || self.prepare_one(slot, op.file)
+            }
+            Stage::LayoutError | Stage::LayoutStats => {
+                !self.has_report(stage, index) || self.prepare_one(slot, op.file)
             }
             Stage::Close => self.prepare_one(slot, op.file),
         }
@@ -489,7 +503,7 @@ impl State {
             // It failed while further pieces were waiting.
             self.waiting.retain(|waiting| *waiting != slot);
         }
-        let returning_slot = self.returning_slot();
+        let background_slot = self.background_slot();
         let state = &mut self.ops[slot as usize];
         if let Some(stage) = next_stage(state) {
             state.stage = stage;
@@ -497,7 +511,7 @@ impl State {
             return self.waiting.push_back(slot);
         }
         let OpSlot { op, task, sent_ns, error, has_committed, .. } = *state;
-        if slot == returning_slot {
+        if slot == background_slot {
             // The file's next sync or op shows whether its data is safe.
             state.task = Task::Op;
             return;
@@ -518,7 +532,7 @@ impl State {
         let file = &mut self.files[index];
         if file.layout.is_some() && file.is_usable {
             file.is_usable = false;
-            self.to_return.push_back(index as u32);
+            self.background.plan_return(index);
         }
     }
 
@@ -542,6 +556,7 @@ impl State {
     pub(super) fn note_failure(&mut self, index: usize, error: DeviceError) {
         if self.errors.len() < ERRORS_MAX {
             self.errors.push((index as u32, error));
+            self.background.plan_error_report(index);
         }
     }
 
@@ -558,11 +573,16 @@ impl State {
                 continue;
             }
             let index = self.common.index(call.file);
+            let stage = self.ops[call.op as usize].stage;
+            if call.is_sent {
+                let ended = EndedCall { moved: None, sent_ns: now_ns, done_ns: now_ns };
+                self.files[index].usage.end(stage, &call, ended);
+                self.calls[tag as usize].is_sent = false;
+            }
             if let Some(device) = self.device_of(index, &call) {
-                let code = self.ops[call.op as usize].stage.code();
+                let code = stage.code();
                 self.note_failure(index, DeviceError::new(device, Status::NxIo, code));
             }
-            let stage = self.ops[call.op as usize].stage;
             if stage == Stage::Data(DataStage::Read) && self.read_other_mirror(tag, index) {
                 continue;
             }
@@ -632,6 +652,8 @@ impl OpSlot {
         let stage = match (task, op.kind) {
             (Task::Publish, _) => Stage::LayoutCommit,
             (Task::Close, _) => Stage::Close,
+            (Task::ReportErrors, _) => Stage::LayoutError,
+            (Task::ReportUse, _) => Stage::LayoutStats,
             (_, OpKind::Sync) => Stage::Commit,
             (_, OpKind::Write | OpKind::PutChars | OpKind::LogAppend) => {
                 Stage::Data(DataStage::Write)
@@ -653,7 +675,14 @@ impl OpSlot {
 
 impl FileState {
     fn new(layout: Option<FileLayout>) -> Self {
-        Self { is_usable: layout.is_some(), layout, in_flight: 0, is_changed: false, end: 0 }
+        Self {
+            is_usable: layout.is_some(),
+            usage: Usage::new(layout.as_ref()),
+            layout,
+            in_flight: 0,
+            is_changed: false,
+            end: 0,
+        }
     }
 }
 
@@ -680,6 +709,6 @@ fn targets_of(layout: &FileLayout) -> usize {
     layout.mirrors.iter().map(|mirror| mirror.stripes.len()).sum()
 }
 
-const fn idle_op() -> Op {
+pub(super) const fn idle_op() -> Op {
     Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read }
 }

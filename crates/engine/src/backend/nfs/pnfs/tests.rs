@@ -93,6 +93,7 @@ fn layout_of(mirrors: Vec<Mirror>) -> FileLayout {
         // The server of this test has no layouts.
         needs_layoutcommit: false,
         allows_reads: true,
+        stats_interval_s: 0,
     }
 }
 
@@ -131,6 +132,7 @@ impl Cluster {
             data: self.data.iter().map(|node| (node.connect(&self.pattern), IO, IO)).collect(),
             layouts: vec![layout],
             board: Arc::clone(&self.board),
+            tally: Arc::default(),
         };
         Pnfs::new(parts, self.set(), Arc::new(SystemClock::new())).unwrap()
     }
