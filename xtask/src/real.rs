@@ -27,8 +27,8 @@ const FUZZ: &str = "fuzz";
 const STAGES: [&[Track]; 2] = [
     &[
         &["vm"],
-        &["vm_plans"],
-        &["vm_lab", "strace", "disk"],
+        &["vm_plans", "strace"],
+        &["vm_lab", "disk"],
         &["hosts", "ganesha"],
         &["browser", "interop", "server"],
         &["lab", "agent_group", "cluster"],

@@ -55,6 +55,7 @@ checks! {
     };
     starts_our_server_for_ladder: 300 s, ladder::measured(LAB.get()?);
     ends_server_of_killed_agent: 300 s, ladder::cleaned(LAB.get()?);
+    #[ignore = "takes a quarter of a minute: runs every night"]
     measures_recipe_with_each_setting: 200 s, {
         Subject { settings: "fsal = [\"mem\", \"vfs\"]", ..GANESHA }.measure(LAB.get()?, STREAM, 4)
     };
@@ -62,6 +63,7 @@ checks! {
     starts_servers_on_hosts_of_roles: 200 s, roles::measured(LAB.get()?);
     names_servers_that_count_less: 200 s, roles::counted(LAB.get()?);
     ends_system_servers_on_all_hosts: 300 s, roles::cleaned(LAB.get()?);
+    #[ignore = "takes half a minute: runs every night"]
     compares_contenders_despite_failure: 200 s, {
         contenders::compared(LAB.get()?)
     };
@@ -72,9 +74,11 @@ checks! {
     fails_if_host_is_not_restored: 200 s, recipes::not_restored(LAB.get()?);
     keeps_system_up_until_down: 200 s, recipes::kept_up(LAB.get()?);
     ends_system_of_recipe: 300 s, GANESHA.kill_and_clean(LAB.get()?);
+    #[ignore = "takes a quarter of a minute: runs every night"]
     loses_nothing_in_soak_of_hosts: 300 s, {
         load::soaked(LAB.get()?)
     };
+    #[ignore = "takes half a minute: runs every night"]
     draws_curve_with_two_hosts: 300 s, load::curved(LAB.get()?);
     finds_hang_with_two_hosts: 300 s, load::ramped(LAB.get()?);
     tunnels_packets_over_ssh: 200 s, tunnel::measured(LAB.get()?);

@@ -29,6 +29,7 @@ checks! {
     runs_server_with_16_and_8_threads: 100 s, run_in(&SERVERS, threads);
     packets_of_9000_bytes: 200 s, run_in(&SERVERS, large_packets);
     an_export_of_xfs: 200 s, run_in(&SERVERS, |lab| exported(lab, "xfs"));
+    #[ignore = "takes half a minute: runs every night"]
     an_export_of_tmpfs: 200 s, run_in(&SERVERS, |lab| exported(lab, "tmpfs"));
 }
 

@@ -44,8 +44,10 @@ const FIO: &str = "fio --directory=/mnt/nfs --name=mix --thread --numjobs=3 --gr
 static GANESHA: Fixture<Ganesha> = Fixture::new(Ganesha::start);
 
 checks! {
+    #[ignore = "takes a quarter of a minute: runs every night"]
     replays_traffic_of_kernel_v3: 300 s, replayed("3");
     replays_traffic_of_kernel_v4_2: 300 s, replayed("4.2");
+    #[ignore = "takes a quarter of a minute: runs every night"]
     replays_fio_on_kernel_v3: 300 s, fio_replayed("3");
     replays_fio_on_kernel_v4_2: 300 s, fio_replayed("4.2");
 }

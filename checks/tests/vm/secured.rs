@@ -14,11 +14,14 @@ use super::{KERBEROS, NEW, TLS, run_in};
 
 checks! {
     a_mount_with_tls: 200 s, run_in(&TLS, |lab| under_tls(lab, "xprtsec=tls"));
+    #[ignore = "takes half a minute: runs every night"]
     a_mount_with_mutual_tls: 200 s, run_in(&TLS, |lab| under_tls(lab, "xprtsec=mtls"));
     connects_to_kernel_server_under_tls: 200 s, {
         run_in(&TLS, peer::check_run_under_tls)
     };
+    #[ignore = "takes half a minute: runs every night"]
     a_mount_with_krb5: 200 s, run_in(&KERBEROS, |lab| effective(lab, "sec=krb5"));
+    #[ignore = "takes half a minute: runs every night"]
     a_mount_with_krb5i: 200 s, run_in(&KERBEROS, |lab| effective(lab, "sec=krb5i"));
     a_mount_with_krb5p: 200 s, run_in(&KERBEROS, |lab| effective(lab, "sec=krb5p"));
 }

@@ -29,13 +29,16 @@ checks! {
     plan_reports_undelegated_directories: 600 s, run_plan(Plans::without_directory_delegations);
     #[ignore = "takes a minute: runs every night"]
     plan_of_two_clients_together: 900 s, run_plan(Plans::scaling);
+    #[ignore = "takes a minute: runs every night"]
     plan_varies_kernel_of_client: 900 s, run_plan(Plans::kernels);
     #[ignore = "takes two minutes: runs every night"]
     plan_of_ladder_has_every_layer: 900 s, run_plan(questions::ladder);
+    #[ignore = "takes a minute: runs every night"]
     plan_of_soak_injects_faults: 900 s, run_plan(questions::soak);
     #[ignore = "takes two minutes: runs every night"]
     campaigns_on_two_hosts_name_each_other: 900 s, run_plan(neighbors::named);
     plan_of_hung_mount_is_ended: 600 s, run_plan(hung::signalled);
+    #[ignore = "takes a minute: runs every night"]
     plan_of_killed_controller_restores_machines: 600 s, run_plan(Plans::killed);
 }
 

@@ -66,11 +66,24 @@ impl Versions {
 /// The layouts that a metadata server offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LayoutKind {
-    /// Flexible files (RFC 8435): clients use data servers over NFSv3.
+    /// Flexible files (RFC 8435): clients use data servers over NFSv3, as synthetic users.
     #[default]
     FlexFiles,
+    /// Flexible files whose data servers are used over v4.1, loosely coupled: with the anonymous
+    /// stateid, as synthetic users.
+    FlexFilesV4,
+    /// Flexible files whose data servers are used over v4.1, tightly coupled: with stateids of the
+    /// metadata server, which only data servers of ours can check.
+    FlexFilesTight,
     /// Files (RFC 8881 chapter 13): clients use data servers over v4.1.
     Files,
+}
+
+impl LayoutKind {
+    /// Whether these are flexible files, which may have mirrors and can be fenced.
+    pub fn is_flexible(self) -> bool {
+        self != Self::Files
+    }
 }
 
 /// A server that keeps data for a metadata server.
@@ -180,7 +193,7 @@ pub struct ServerConfig {
     /// Data servers, which make this server a pNFS metadata server; `None` keeps all data here.
     pub pnfs: Option<PnfsConfig>,
     /// Whether this server is a data server for clients of v4.1: it then accepts the stateids of
-    /// its metadata server, which it can't know.
+    /// its metadata server. Those of tightly coupled data files are checked.
     pub is_data_server: bool,
     /// Planned faults.
     pub faults: FaultPlan,

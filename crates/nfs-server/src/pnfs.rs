@@ -102,7 +102,7 @@ impl Pnfs {
                 address: server.address,
                 export: server.export.clone(),
                 directory: format!("pnfs-{boot_id:016x}"),
-                is_fenced: config.layout == LayoutKind::FlexFiles,
+                layout: config.layout,
                 cleans_up: location == Location::Elsewhere,
             };
             let line = ControlLine::start(control, START_NS_MAX)
@@ -125,17 +125,15 @@ impl Pnfs {
 
     /// The type of layouts that is offered.
     pub(crate) fn layout_type(&self) -> u32 {
-        match self.layout {
-            LayoutKind::FlexFiles => layout_type::FLEX_FILES,
-            LayoutKind::Files => layout_type::FILES,
-        }
+        if self.layout.is_flexible() { layout_type::FLEX_FILES } else { layout_type::FILES }
     }
 
     /// The list of all types of layouts that are offered.
     pub(crate) fn offered_types(&self) -> List<'static, u32> {
-        let encoded: &'static [u8] = match self.layout {
-            LayoutKind::FlexFiles => &[0, 0, 0, 1, 0, 0, 0, layout_type::FLEX_FILES as u8],
-            LayoutKind::Files => &[0, 0, 0, 1, 0, 0, 0, layout_type::FILES as u8],
+        let encoded: &'static [u8] = if self.layout.is_flexible() {
+            &[0, 0, 0, 1, 0, 0, 0, layout_type::FLEX_FILES as u8]
+        } else {
+            &[0, 0, 0, 1, 0, 0, 0, layout_type::FILES as u8]
         };
         decode_body(encoded).unwrap_or_default()
     }
@@ -304,7 +302,8 @@ impl Pnfs {
         judge_mirrors(placement, parts)
     }
 
-    /// Changes the users of all data files, so that nobody who got a layout before can access them.
+    /// Changes the users or stateids of all data files, so that nobody who got a layout before can
+    /// access them.
     pub(crate) fn fence(&self, placement: &Placement) {
         for file in &placement.files {
             let fence = self.next_fence.fetch_add(1, Ordering::Relaxed) as u32;

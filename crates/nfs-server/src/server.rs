@@ -19,7 +19,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::access::{AllowList, Network};
 use crate::clock::new_boot_id;
 use crate::config::{
-    DataServerAddress, DataServers, Delegations, LayoutKind, PnfsConfig, ServerConfig, Versions,
+    DataServerAddress, DataServers, Delegations, PnfsConfig, ServerConfig, Versions,
 };
 use crate::controls::Controls;
 use crate::counters::{ServerCounters, ThreadCounters};
@@ -359,7 +359,7 @@ fn check_pnfs(config: &ServerConfig) -> Result<(), ServerError> {
     if !(1..=DATA_SERVERS_MAX).contains(&servers) {
         return bad("pnfs.servers", servers.to_string(), "from 1 to 64 data servers");
     }
-    let mirrors_max = if pnfs.layout == LayoutKind::Files { 1 } else { MIRRORS_MAX.min(servers) };
+    let mirrors_max = if pnfs.layout.is_flexible() { MIRRORS_MAX.min(servers) } else { 1 };
     if !(1..=mirrors_max).contains(&pnfs.mirrors) {
         let expected = "1, or up to 16 and the number of data servers for flexible files";
         return bad("pnfs.mirrors", pnfs.mirrors.to_string(), expected);

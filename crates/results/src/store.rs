@@ -34,7 +34,7 @@ pub const SCHEMA_VERSION: i64 = 1;
 
 /// How long to wait for another process's lock: a report reads in milliseconds, so a longer lock
 /// belongs to a forgotten shell.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Steps of SQLite's virtual machine between two checks of the limit.
 const STEPS_PER_LOOK: u16 = 1000;

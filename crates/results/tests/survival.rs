@@ -20,7 +20,7 @@ use rusqlite::Connection;
 const FILE: &str = "DFSBENCH_TEST_FILE";
 
 /// How often to kill the writer.
-const KILLS: u64 = 60;
+const KILLS: u64 = 40;
 
 /// Writes as fast as possible and reports its progress after each commit, until it is killed or a
 /// write fails. It is not a real test: it does nothing unless the other tests start it.

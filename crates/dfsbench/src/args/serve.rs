@@ -91,7 +91,8 @@ pub(crate) struct ServeArgs {
     /// Data servers of a pNFS cluster: a number to start here, or HOST:PORT/EXPORT of others
     #[arg(long, value_name = "N|ADDRESSES")]
     pub data_servers: Option<String>,
-    /// Layouts that clients of v4.1 and later get: flexfiles or files [default: flexfiles]
+    /// Layouts that clients of v4.1 and later get: flexfiles, flexfiles-v4.1, flexfiles-tight or
+    /// files [default: flexfiles]
     #[arg(long, value_name = "TYPE")]
     pub layouts: Option<String>,
     /// Consecutive bytes on one data server, or 0 to keep each file on one [default: 0; 1MiB for
@@ -101,7 +102,7 @@ pub(crate) struct ServeArgs {
     /// Copies of the data, for flexible files [default: 1]
     #[arg(long, value_name = "N")]
     pub mirrors: Option<String>,
-    /// Be a data server for the files layout of another server
+    /// Be a data server for the layouts `files` or `flexfiles-tight` of another server
     #[arg(long, conflicts_with = "data_servers")]
     pub data_server: bool,
     /// Fault to inject, see below; may be repeated

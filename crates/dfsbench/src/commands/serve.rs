@@ -5,6 +5,7 @@
 //! given.
 
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -248,17 +249,16 @@ fn read_pem(flag: &str, path: &Path) -> Result<String, Failure> {
 fn explain_start_failure(error: &ServerError) -> Failure {
     let hint = match error {
         ServerError::Listen { source, .. } => match source.kind() {
-            std::io::ErrorKind::PermissionDenied => {
+            ErrorKind::PermissionDenied => {
                 " (hint: ports below 1024 require root or CAP_NET_BIND_SERVICE)"
             }
-            std::io::ErrorKind::AddrInUse => {
-                " (hint: choose another --port; 0 lets the system choose)"
-            }
-            std::io::ErrorKind::AddrNotAvailable => {
-                " (hint: --listen needs an address of this host)"
-            }
+            ErrorKind::AddrInUse => " (hint: choose another --port; 0 lets the system choose)",
+            ErrorKind::AddrNotAvailable => " (hint: --listen needs an address of this host)",
             _ => "",
         },
+        ServerError::DataServer { source, .. } if source.kind() == ErrorKind::Unsupported => {
+            " (hint: start `dfsbench serve --data-server` there, or use --layouts flexfiles)"
+        }
         _ => "",
     };
     Failure::Lab(format!("{error}{hint}"))

@@ -53,6 +53,8 @@ fn pnfs_config(cluster: &ClusterPlan) -> Result<PnfsConfig, Failure> {
         servers,
         layout: match cluster.layouts {
             LayoutsPlan::FlexFiles => LayoutKind::FlexFiles,
+            LayoutsPlan::FlexFilesV4 => LayoutKind::FlexFilesV4,
+            LayoutsPlan::FlexFilesTight => LayoutKind::FlexFilesTight,
             LayoutsPlan::Files => LayoutKind::Files,
         },
         stripe_unit: cluster.stripe_unit_bytes,

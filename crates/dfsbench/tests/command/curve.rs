@@ -168,13 +168,13 @@ fn reports_only_slower_server() {
             break;
         }
     }
-    let same = cli.run(&["compare", "one.db", "same.db", "--format", "json"]);
-    assert_eq!((same.code, same.stderr.as_str()), (0, ""), "{same:?}");
+    let same = ["compare", "one.db", "same.db", "--format", "json"];
+    let same = cli.run(&[&same[..], &bounds[3..]].concat());
+    // On a busy machine a bound can be undecided.
+    assert!([0, 4].contains(&same.code) && same.stderr.is_empty(), "{same:?}");
     let json: serde_json::Value = serde_json::from_str(&same.stdout).unwrap();
     let compared = &json["curves"][0];
-    for figure in ["response_time", "peak"] {
-        assert!(["same", "unclear"].contains(&compared[figure].as_str().unwrap()), "{compared}");
-    }
+    assert_eq!(compared["regressions"], serde_json::json!([]), "{compared}");
     assert!(!compared["load_points"].as_array().unwrap().is_empty(), "{compared}");
     // 50 op/s instead of 500, of which 200 are offered.
     let slow = cli.run(&bounds);

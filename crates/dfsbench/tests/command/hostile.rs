@@ -84,7 +84,10 @@ const TABLE: [Hostile; 23] = [
     v4(data("endless-readdir names", 3, "names of")),
     data("endless-readdir names", 3, "(the limit is 65540 names)"),
     Hostile { timeout: "2500ms", ..data("trickle 1B/s", 3, "no complete answer (bytes received:") },
-    data("trickle 200B/s", 3, "FSINFO at 127.0.0.1:PORT: no complete answer"),
+    Hostile {
+        timeout: "2s",
+        ..data("trickle 60B/s", 3, "FSINFO at 127.0.0.1:PORT: no complete answer")
+    },
     data("changing-verifier COMMIT", 4, "keeps changing its write verifier"),
     data("changing-verifier WRITE", 4, "keeps changing its write verifier"),
     v4(data("changing-verifier WRITE", 4, "keeps changing its write verifier")),

@@ -57,7 +57,7 @@ fn adds_streams_until_frames_are_late() {
     let loads = ["--from", "2", "--max", "3"];
     Cli::unless_limited(|| {
         let end = cli.run(&[&["ramp", &served.url], &flags[..], &frames, &loads].concat());
-        assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+        assert!([0, 4].contains(&end.code) && end.stderr.is_empty(), "{end:?}");
         let (search, sentence) = found(&cli);
         if search["borne"] != 2 {
             return (sentence, false);
@@ -80,7 +80,7 @@ fn finds_accelerators_that_are_fed() {
     let train = ["ramp", &served.url, "--workload", "training", "--max", "4"];
     Cli::unless_limited(|| {
         let end = cli.run(&[&train[..], &data, &pace].concat());
-        assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+        assert!([0, 4].contains(&end.code) && end.stderr.is_empty(), "{end:?}");
         let (search, sentence) = found(&cli);
         if search["gave_in_at"] != 4 {
             return (sentence, false);
@@ -100,7 +100,7 @@ fn raises_load_until_server_lags() {
     let one = ["--read-percent", "100", "--queue-depth", "1", "--timeout", "20s"];
     Cli::unless_limited(|| {
         let end = ramp(&cli, &served.url, &[&flags[..], &one].concat());
-        assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
+        assert!([0, 4].contains(&end.code) && end.stderr.is_empty(), "{end:?}");
         let (search, sentence) = found(&cli);
         let Some(at) = search["gave_in_at"].as_u64() else { return (sentence, false) };
         assert!(sentence.contains(&format!(" with {at} op/s: ")), "{sentence}");

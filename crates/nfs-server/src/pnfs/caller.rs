@@ -1,14 +1,19 @@
-//! A blocking NFSv3 client for the control of one data server: one call at a time.
+//! A blocking NFSv3 client for the control of one data server: one call at a time. It also asks
+//! for the server's roles in v4.1.
 //!
 //! Calls are made as user 0, since they create files for other users.
 //!
-//! **Source:** RFC 1813, RFC 1833 section 3, RFC 5531.
+//! **Source:** RFC 1813, RFC 1833 section 3, RFC 5531, RFC 8881 section 18.35.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use nfs_proto::nfs3::{Call, FileHandle, Reply, Status};
+use nfs_proto::nfs4::{
+    self, ClientOwner, Compound, CompoundBuilder, CompoundReply, Op, OpOk, OpResult,
+    StateProtection, Verifier,
+};
 use nfs_proto::record::{self, Inbox};
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, RPC_VERSION, ReplyHeader};
 use nfs_proto::xdr::{Reader, Writer};
@@ -124,6 +129,38 @@ impl Caller {
         match u16::try_from(port) {
             Ok(port) if port > 0 => Ok(port),
             _ => Err(io::Error::other("MOUNT is not registered")),
+        }
+    }
+
+    /// Registers as a client of v4.1; returns the flags with the server's roles in pNFS, or `None`
+    /// if it does not speak v4.1.
+    ///
+    /// # Errors
+    /// If there is no reply, or another error in it.
+    pub(super) fn roles(&mut self) -> io::Result<Option<u32>> {
+        let owner = ClientOwner { verifier: Verifier::default(), id: b"dfsbench metadata server" };
+        let protection = StateProtection::None;
+        let op = Op::ExchangeId { owner, flags: 0, protection, implementation: None };
+        let mut ops = Vec::new();
+        let mut builder = CompoundBuilder::new(&mut ops, b"", 1);
+        builder.push(&op);
+        builder.finish();
+        let compound = Compound::decode(Reader::new(&ops)).map_err(io::Error::other)?;
+        let call = program::Call::Nfs4(nfs4::Call::Compound(compound));
+        let answer = self.try_call(&call, |reader| {
+            let reply = CompoundReply::decode(reader).map_err(io::Error::other)?;
+            if reply.status == Status::MinorVersMismatch {
+                return Ok(None);
+            }
+            match reply.results().next_result().map_err(io::Error::other)? {
+                Some(OpResult::Ok(OpOk::ExchangeId { flags, .. })) => Ok(Some(flags)),
+                _ => Err(refused("EXCHANGE_ID", reply.status)),
+            }
+        })?;
+        match answer {
+            Ok(roles) => Ok(roles),
+            Err(RpcError::ProgramMismatch { .. } | RpcError::ProgramUnavailable) => Ok(None),
+            Err(error) => Err(io::Error::other(error)),
         }
     }
 

@@ -15,9 +15,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nfs_proto::nfs3::{Call, CreateHow, FileHandle, Reply, Sattr, StableHow, Status};
+use nfs_proto::nfs4::exchange;
 
 use super::caller::{Caller, refused};
 use crate::clock::{monotonic_ns, pause};
+use crate::config::LayoutKind;
 use crate::fs::FsError;
 use crate::placement::{DataFile, owner_of};
 use crate::sync;
@@ -47,8 +49,8 @@ pub(super) struct ControlConfig {
     pub(super) export: String,
     /// Name of the directory of the data files.
     pub(super) directory: String,
-    /// Whether only their synthetic users may access data files.
-    pub(super) is_fenced: bool,
+    /// Decides who may access data files, and over which version.
+    pub(super) layout: LayoutKind,
     /// Whether data files have to be removed at the end, since the data server continues.
     pub(super) cleans_up: bool,
 }
@@ -196,6 +198,7 @@ impl ControlLine {
             }
             pause(RETRY_NS);
         }
+        control.check_role()?;
         control.fill_pool()?;
         control.ask_space()?;
         let state = Arc::clone(&control.state);
@@ -396,6 +399,24 @@ impl Control {
         Ok(())
     }
 
+    /// Checks that clients can use the data server over the version that their layouts name.
+    fn check_role(&mut self) -> io::Result<()> {
+        let layout = self.config.layout;
+        if layout == LayoutKind::FlexFiles {
+            return Ok(());
+        }
+        let Some(roles) = self.connection()?.0.roles()? else {
+            let problem = "it does not speak NFSv4.1, which these layouts need";
+            return Err(io::Error::new(ErrorKind::Unsupported, problem));
+        };
+        // RFC 8435 section 2.3: without this role, it is loosely coupled.
+        if layout != LayoutKind::FlexFilesV4 && roles & exchange::USE_PNFS_DS == 0 {
+            let problem = "it is not a data server of NFSv4.1, so it refuses our stateids";
+            return Err(io::Error::new(ErrorKind::Unsupported, problem));
+        }
+        Ok(())
+    }
+
     fn connection(&mut self) -> io::Result<&mut (Caller, FileHandle)> {
         self.connection.as_mut().ok_or_else(|| ErrorKind::NotConnected.into())
     }
@@ -416,7 +437,7 @@ impl Control {
     }
 
     fn try_work(&mut self, file: &FileHandle, work: &Work) -> io::Result<Result<WorkDone, Status>> {
-        let is_fenced = self.config.is_fenced;
+        let layout = self.config.layout;
         let state = Arc::clone(&self.state);
         let caller = &mut self.connection()?.0;
         let set = |caller: &mut Caller, attributes| {
@@ -439,11 +460,8 @@ impl Control {
                 Ok(written.map(|()| WorkDone::Changed))
             }
             Work::Resize(size) => set(caller, Sattr { size: Some(*size), ..Sattr::default() }),
-            Work::Fence(_) if !is_fenced => Ok(Ok(WorkDone::Changed)),
-            Work::Fence(fence) => {
-                let (uid, gid) = owner_of(*fence);
-                set(caller, Sattr { uid: Some(uid), gid: Some(gid), ..Sattr::default() })
-            }
+            Work::Fence(_) if !layout.is_flexible() => Ok(Ok(WorkDone::Changed)),
+            Work::Fence(fence) => set(caller, Sattr { mode: None, ..protection(layout, *fence) }),
             Work::Size => caller.nfs(Call::Getattr { file }, |reply| match reply {
                 Reply::Getattr { result } => result.map(|found| WorkDone::Size(found.size)),
                 _ => Err(Status::ServerFault),
@@ -494,17 +512,12 @@ impl Control {
     }
 
     fn create_file(&mut self, number: u64) -> io::Result<DataFile> {
-        let ControlConfig { index, is_fenced, .. } = self.config;
+        let ControlConfig { index, layout, .. } = self.config;
         let (caller, directory) = self.connection()?;
         let dir = *directory;
         // Each data server has users of its own.
         let fence = (number as u32).wrapping_mul(64).wrapping_add(index as u32);
-        let attributes = if is_fenced {
-            let (uid, gid) = owner_of(fence);
-            Sattr { mode: Some(0o640), uid: Some(uid), gid: Some(gid), ..Sattr::default() }
-        } else {
-            Sattr::with_mode(0o666)
-        };
+        let attributes = protection(layout, fence);
         let name = file_name(number);
         let name = name.as_bytes();
         let how = CreateHow::Unchecked(attributes);
@@ -538,6 +551,19 @@ impl Control {
         {
             let _ = caller.nfs(Call::Rmdir { dir: &root, name: directory.as_bytes() }, |_| ());
         }
+    }
+}
+
+/// Who may access a data file with this fence. Without any mode bits it takes a stateid that names
+/// the fence, and our data servers find the fence in the group.
+fn protection(layout: LayoutKind, fence: u32) -> Sattr {
+    let (uid, gid) = owner_of(fence);
+    match layout {
+        LayoutKind::FlexFiles | LayoutKind::FlexFilesV4 => {
+            Sattr { uid: Some(uid), gid: Some(gid), ..Sattr::with_mode(0o640) }
+        }
+        LayoutKind::FlexFilesTight => Sattr { uid: Some(0), gid: Some(gid), ..Sattr::with_mode(0) },
+        LayoutKind::Files => Sattr::with_mode(0o666),
     }
 }
 

@@ -20,7 +20,7 @@ pub type ClusterKey = (String, PlanPosition);
 pub struct ClusterKeys {
     /// A number, or addresses separated by commas.
     pub data_servers: Option<ClusterKey>,
-    /// `flexfiles` or `files`.
+    /// The name of a [`LayoutsPlan`].
     pub layouts: Option<ClusterKey>,
     /// A size, or 0.
     pub stripe_unit: Option<ClusterKey>,
@@ -70,7 +70,7 @@ pub fn parse_cluster(keys: &ClusterKeys) -> Result<Option<ClusterPlan>, PlanErro
     };
     let layouts = layouts.unwrap_or(LayoutsPlan::FlexFiles);
     // Linux 6.12 fails reads and writes of flexible files that are striped.
-    let usual_unit = if layouts == LayoutsPlan::FlexFiles { 0 } else { STRIPE_UNIT_BYTES };
+    let usual_unit = if layouts == LayoutsPlan::Files { STRIPE_UNIT_BYTES } else { 0 };
     let cluster = ClusterPlan {
         data_servers,
         layouts,
@@ -149,12 +149,11 @@ fn parse_server(text: &str) -> Result<DataServerPlan, Fault> {
 }
 
 fn parse_layouts(text: &str) -> Result<LayoutsPlan, Fault> {
-    for layouts in [LayoutsPlan::FlexFiles, LayoutsPlan::Files] {
-        if layouts.name() == text {
-            return Ok(layouts);
-        }
-    }
-    Err(Fault::new(format!("`{text}` is not a type of layouts")).hint("flexfiles or files"))
+    let named = LayoutsPlan::ALL.into_iter().find(|layouts| layouts.name() == text);
+    named.ok_or_else(|| {
+        Fault::new(format!("`{text}` is not a type of layouts"))
+            .hint("flexfiles, flexfiles-v4.1, flexfiles-tight or files")
+    })
 }
 
 fn parse_stripe_unit(text: &str) -> Result<u32, Fault> {

@@ -137,9 +137,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "0",
         "Data servers, which make the in-memory server the metadata server of a pNFS cluster: this \
          number in the same process, or others, which need only NFSv3."),
-    key(Server, "layouts", ["text", ""], "flexfiles or files", "flexfiles",
+    key(Server, "layouts", ["text", ""], "flexfiles, flexfiles-v4.1, flexfiles-tight or files",
+        "flexfiles",
         "Layouts that clients of v4.1 and later get: flexible files, with NFSv3 to the data servers, \
-         or files, with NFSv4.1."),
+         with NFSv4.1, or with NFSv4.1 and shared stateids, or files, with NFSv4.1."),
     key(Server, "stripe_unit", ["size", "bytes"], "0, or 4 KiB to 1 GiB", "0; 1MiB for files",
         "Consecutive bytes on one data server. 0 keeps each file on one: Linux 6.12 fails \
          reads and writes of flexible files that are striped."),

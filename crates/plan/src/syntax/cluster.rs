@@ -42,15 +42,25 @@ pub struct DataServerPlan {
 pub enum LayoutsPlan {
     /// Flexible files, with data servers of NFSv3.
     FlexFiles,
+    /// Flexible files, with loosely coupled data servers of NFSv4.1.
+    FlexFilesV4,
+    /// Flexible files, with tightly coupled data servers of NFSv4.1.
+    FlexFilesTight,
     /// The files layout, with data servers of NFSv4.1.
     Files,
 }
 
 impl LayoutsPlan {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] =
+        [Self::FlexFiles, Self::FlexFilesV4, Self::FlexFilesTight, Self::Files];
+
     /// Returns the word for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::FlexFiles => "flexfiles",
+            Self::FlexFilesV4 => "flexfiles-v4.1",
+            Self::FlexFilesTight => "flexfiles-tight",
             Self::Files => "files",
         }
     }

@@ -11,11 +11,25 @@ use nfs_proto::nfs4::{Fattr, OpOk, StableHow, Stateid, encode_read_header};
 use super::attributes::to_set;
 use super::state::{READ, WRITE};
 use super::{Outcome, Run};
-use crate::fs::{self, FileKind, InodeId};
+use crate::fs::{self, Caller, Context, FileKind, InodeId, Protection};
 use crate::service::Service;
 
 /// Size of a READ result besides its payload, in bytes.
 const READ_RESULT_BYTES: usize = 16;
+/// The rights of owner, group and others in a mode.
+const MODE_RIGHTS: u32 = 0o777;
+/// The start of a stateid for a tightly coupled data file, which distinguishes it from others.
+const DATA_STATEID_TAG: [u8; 7] = *b"data fs";
+
+/// The stateid with which a client uses a tightly coupled data file that has this group. It is
+/// valid until the metadata server gives the data file another group.
+pub(super) fn data_stateid(group: u32, is_writable: bool) -> Stateid {
+    let mut other = [0; 12];
+    other[..7].copy_from_slice(&DATA_STATEID_TAG);
+    other[7] = u8::from(is_writable);
+    other[8..].copy_from_slice(&group.to_be_bytes());
+    Stateid { seqid: 1, other }
+}
 
 impl Service {
     pub(super) fn op_write(
@@ -26,8 +40,8 @@ impl Service {
         data: &[u8],
         run: &mut Run<'_>,
     ) -> Outcome {
-        let id = self.check_access(stateid, WRITE, run)?;
-        let written = self.write_data(id, offset, data, stable, &run.context)?;
+        let (id, context) = self.check_data_access(stateid, WRITE, run)?;
+        let written = self.write_data(id, offset, data, stable, &context)?;
         let count = written.count;
         let verifier = written.verifier;
         let committed = self.claimed_stability(stable);
@@ -85,6 +99,20 @@ impl Service {
         need: u32,
         run: &Run<'_>,
     ) -> Result<(), Status> {
+        match self.tight_protection(id)? {
+            Some(object) => check_data_stateid(object, stateid, need, run),
+            None => self.check_state_on(id, stateid, need, run),
+        }
+    }
+
+    /// Checks that a stateid allows `need` on a file that is not tightly coupled.
+    fn check_state_on(
+        &self,
+        id: InodeId,
+        stateid: Stateid,
+        need: u32,
+        run: &Run<'_>,
+    ) -> Result<(), Status> {
         let stateid = run.resolve_stateid(stateid)?;
         if stateid != Stateid::ANONYMOUS && stateid != Stateid::READ_BYPASS {
             let requester = run.requester();
@@ -110,6 +138,35 @@ impl Service {
         if need == READ { Ok(()) } else { self.recall_for(id, run) }
     }
 
+    /// Checks that a READ or WRITE is allowed on the current file; returns the file and the context
+    /// for it. The metadata server has checked the rights to tightly coupled data files.
+    fn check_data_access(
+        &self,
+        stateid: Stateid,
+        need: u32,
+        run: &Run<'_>,
+    ) -> Result<(InodeId, Context), Status> {
+        let id = run.current()?;
+        if let Some(object) = self.tight_protection(id)? {
+            check_data_stateid(object, stateid, need, run)?;
+            return Ok((id, Context { caller: Caller::default(), ..run.context }));
+        }
+        self.check_state_on(id, stateid, need, run)?;
+        Ok((id, run.context))
+    }
+
+    /// The protection of a tightly coupled data file: nobody has a right to it without a stateid of
+    /// the metadata server. `None` for all other files.
+    fn tight_protection(&self, id: InodeId) -> Result<Option<Protection>, Status> {
+        if !self.shared.is_data_server {
+            return Ok(None);
+        }
+        let found = self.shared.fs.attributes(id)?;
+        let rights = found.mode & MODE_RIGHTS;
+        let is_tight = found.kind == FileKind::Regular && rights == 0;
+        Ok(is_tight.then(|| found.protection()))
+    }
+
     /// Refuses objects without data.
     pub(super) fn check_regular(&self, id: InodeId) -> Result<(), Status> {
         match self.shared.fs.attributes(id)?.kind {
@@ -127,10 +184,10 @@ impl Service {
         count: u32,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let id = self.check_access(stateid, READ, run)?;
+        let (id, context) = self.check_data_access(stateid, READ, run)?;
         self.hold_slow_file(id);
         let count = self.granted_read(count);
-        let read = self.read_data(id, offset, count, &run.context);
+        let read = self.read_data(id, offset, count, &context);
         let (_, span) = match read {
             Ok(read) => read,
             Err(error) => {
@@ -147,4 +204,24 @@ impl Service {
         self.counters.payload_read_bytes.add(u64::from(span.count));
         Ok(())
     }
+}
+
+/// Checks that a stateid of the metadata server allows `need` on a data file. Without one, only the
+/// metadata server itself has access: user 0.
+fn check_data_stateid(
+    object: Protection,
+    stateid: Stateid,
+    need: u32,
+    run: &Run<'_>,
+) -> Result<(), Status> {
+    let stateid = run.resolve_stateid(stateid)?;
+    let is_writable = stateid.other[7] == 1;
+    if stateid.other == data_stateid(object.gid, is_writable).other {
+        return if need == WRITE && !is_writable { Err(Status::OpenMode) } else { Ok(()) };
+    }
+    if stateid.is_special() {
+        let right = if need == READ { fs::READ } else { fs::WRITE };
+        return Ok(run.context.caller.check_data(object, right)?);
+    }
+    Err(Status::BadStateid)
 }

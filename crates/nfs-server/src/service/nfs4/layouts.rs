@@ -22,6 +22,7 @@ use nfs_proto::xdr::Writer;
 
 use super::answer::Failure;
 use super::attributes::file_time;
+use super::data::data_stateid;
 use super::state::{LayoutRequest, ReturnedRange, Session, Tables};
 use super::{Outcome, Run};
 use crate::clock::monotonic_ns;
@@ -230,14 +231,14 @@ impl Service {
             pnfs.addresses().map(|address| pnfs.address_for(address, run.local_ip)).collect();
         let mut body = Vec::new();
         match pnfs.layout {
-            LayoutKind::FlexFiles => {
+            kind if kind.is_flexible() => {
                 let address = addresses.get(number as usize).ok_or(Status::NoEnt)?;
-                self.encode_flex_device(*address, &mut body);
+                self.encode_flex_device(kind, *address, &mut body);
             }
-            LayoutKind::Files if number == ALL_SERVERS => {
+            _ if number == ALL_SERVERS => {
                 encode_files_device(&addresses, &mut body);
             }
-            LayoutKind::Files => {
+            _ => {
                 let address = addresses.get(number as usize).ok_or(Status::NoEnt)?;
                 encode_files_device(&[*address], &mut body);
             }
@@ -295,7 +296,7 @@ impl Service {
                 continue;
             }
             // Fenced clients report errors, too, but their writes are missing in all mirrors.
-            if error.status == Status::Access || error.status == Status::Perm {
+            if matches!(error.status, Status::Access | Status::Perm | Status::BadStateid) {
                 continue;
             }
             let has_server = |mirror: &usize| {
@@ -307,15 +308,16 @@ impl Service {
         }
     }
 
-    fn encode_flex_device(&self, address: SocketAddr, body: &mut Vec<u8>) {
+    fn encode_flex_device(&self, kind: LayoutKind, address: SocketAddr, body: &mut Vec<u8>) {
         let text = UniversalAddress::new(address);
         let (mut addresses, mut versions) = (Vec::new(), Vec::new());
+        let (version, minor) = if kind == LayoutKind::FlexFiles { (3, 0) } else { (4, 1) };
         let version = FlexDeviceVersion {
-            version: 3,
-            minor: 0,
+            version,
+            minor,
             read_bytes_max: self.shared.granted.read_bytes_max,
             write_bytes_max: self.shared.granted.write_bytes_max,
-            tightly_coupled: false,
+            tightly_coupled: kind == LayoutKind::FlexFilesTight,
         };
         let device = FlexDevice {
             addresses: List::build(&mut addresses, [net_address(address, &text)]),
@@ -407,8 +409,8 @@ fn encode_layout(
 ) -> Vec<u8> {
     let mut body = Vec::new();
     match pnfs.layout {
-        LayoutKind::FlexFiles => encode_flex_layout(pnfs, placement, mirrors, iomode, &mut body),
         LayoutKind::Files => encode_files_layout(pnfs, placement, &mut body),
+        _ => encode_flex_layout(pnfs, placement, mirrors, iomode, &mut body),
     }
     body
 }
@@ -432,15 +434,19 @@ fn encode_flex_layout(
         for file in files {
             let (owner, group) = file.owner();
             let user = if iomode == LayoutIoMode::Read { file.reader() } else { owner };
-            let (user, group) = (NumericOwner::new(user), NumericOwner::new(group));
+            let (user_name, group_name) = (NumericOwner::new(user), NumericOwner::new(group));
             let server = FlexDataServer {
                 device: device_of(file, pnfs.boot_id),
                 // The first mirror differs between files, so preferring it balances the load.
                 efficiency: (mirrors.len() - rank) as u32,
-                stateid: Stateid::ANONYMOUS,
+                stateid: if pnfs.layout == LayoutKind::FlexFilesTight {
+                    data_stateid(group, iomode == LayoutIoMode::ReadWrite)
+                } else {
+                    Stateid::ANONYMOUS
+                },
                 files: List::build(&mut scratch, [file.handle]),
-                user: user.as_slice(),
-                group: group.as_slice(),
+                user: user_name.as_slice(),
+                group: group_name.as_slice(),
             };
             server.encode(&mut writer);
         }

@@ -12,5 +12,6 @@ mod grace;
 mod names;
 mod plain;
 mod pnfs;
+mod pnfs_v4;
 mod sessions;
 mod xattrs;

@@ -25,7 +25,10 @@ use crate::client::{Client, USER, start, until};
 const UNIT: u32 = 4096;
 
 fn cluster(servers: usize, stripe_unit: u32, mirrors: usize) -> Server {
-    let layout = LayoutKind::FlexFiles;
+    cluster_of(LayoutKind::FlexFiles, servers, stripe_unit, mirrors)
+}
+
+pub fn cluster_of(layout: LayoutKind, servers: usize, stripe_unit: u32, mirrors: usize) -> Server {
     let servers = DataServers::Own(servers);
     let pnfs = Some(PnfsConfig { servers, layout, stripe_unit, mirrors });
     start(ServerConfig { pnfs, ..ServerConfig::default() })
@@ -44,13 +47,13 @@ fn layoutget(stateid: Stateid, iomode: LayoutIoMode) -> Op<'static> {
     }
 }
 
-fn layoutreturn(stateid: Stateid) -> Op<'static> {
+pub fn layoutreturn(stateid: Stateid) -> Op<'static> {
     let layouts = LayoutReturn::File { offset: 0, length: u64::MAX, stateid, body: b"" };
     let (layout_type, iomode) = (layout_type::FLEX_FILES, LayoutIoMode::Any);
     Op::Layoutreturn { reclaim: false, layout_type, iomode, layouts }
 }
 
-fn layoutcommit(stateid: Stateid, last_offset: u64) -> Op<'static> {
+pub fn layoutcommit(stateid: Stateid, last_offset: u64) -> Op<'static> {
     Op::Layoutcommit {
         offset: 0,
         length: u64::MAX,
@@ -63,10 +66,13 @@ fn layoutcommit(stateid: Stateid, last_offset: u64) -> Op<'static> {
 }
 
 /// A data file as a client sees it.
-struct DataFile {
-    address: SocketAddr,
-    file: FileHandle,
-    user: AuthSys<'static>,
+pub struct DataFile {
+    pub address: SocketAddr,
+    /// Version and minor version, and whether the data server is tightly coupled.
+    pub version: (u32, u32, bool),
+    pub file: FileHandle,
+    pub stateid: Stateid,
+    pub user: AuthSys<'static>,
 }
 
 impl DataFile {
@@ -78,13 +84,18 @@ impl DataFile {
 }
 
 /// Where the data of a file is: by mirror, then by stripe.
-struct Placed {
-    stateid: Stateid,
+pub struct Placed {
+    pub stateid: Stateid,
     stripe_unit: u64,
-    mirrors: Vec<Vec<DataFile>>,
+    pub mirrors: Vec<Vec<DataFile>>,
 }
 
-fn get_layout(peer: &mut Peer, file: FileHandle, stateid: Stateid, iomode: LayoutIoMode) -> Placed {
+pub fn get_layout(
+    peer: &mut Peer,
+    file: FileHandle,
+    stateid: Stateid,
+    iomode: LayoutIoMode,
+) -> Placed {
     let reply = peer.call(&[Op::Putfh { file }, layoutget(stateid, iomode)]);
     let OpOk::Layoutget { return_on_close: true, stateid, layouts } = reply.ok() else {
         panic!("{:?}", reply.results())
@@ -104,14 +115,12 @@ fn find(peer: &mut Peer, server: FlexDataServer<'_>) -> DataFile {
     let uid = owner_number(server.user).unwrap();
     let gid = owner_number(server.group).unwrap();
     let user = AuthSys { uid, gid, ..USER };
-    DataFile {
-        address: address_of(peer, server.device),
-        file: server.files.iter().next().unwrap(),
-        user,
-    }
+    let (address, version) = find_device(peer, server.device);
+    let file = server.files.iter().next().unwrap();
+    DataFile { address, version, file, stateid: server.stateid, user }
 }
 
-fn address_of(peer: &mut Peer, device: DeviceId) -> SocketAddr {
+fn find_device(peer: &mut Peer, device: DeviceId) -> (SocketAddr, (u32, u32, bool)) {
     let op = Op::Getdeviceinfo {
         device,
         layout_type: layout_type::FLEX_FILES,
@@ -122,8 +131,8 @@ fn address_of(peer: &mut Peer, device: DeviceId) -> SocketAddr {
     let OpOk::Getdeviceinfo { body, .. } = reply.ok() else { unreachable!() };
     let device: FlexDevice<'_> = decode_body(body).unwrap();
     let version = device.versions.iter().next().unwrap();
-    assert_eq!((version.version, version.minor, version.tightly_coupled), (3, 0, false));
-    UniversalAddress::parse(device.addresses.iter().next().unwrap().address).unwrap()
+    let address = UniversalAddress::parse(device.addresses.iter().next().unwrap().address).unwrap();
+    (address, (version.version, version.minor, version.tightly_coupled))
 }
 
 /// Calls of one procedure that each data server has answered.
@@ -140,6 +149,7 @@ fn data_goes_to_data_servers() {
     let placed = get_layout(&mut peer, file, open, LayoutIoMode::ReadWrite);
     assert_eq!((placed.stripe_unit, placed.stateid.seqid), (u64::from(UNIT), 1));
     let [stripes] = &placed.mirrors[..] else { panic!() };
+    assert!(stripes.iter().all(|stripe| stripe.version == (3, 0, false)));
     let unit = UNIT as usize;
     let data: Vec<u8> = (0..3 * unit + 5).map(|index| (index / 7) as u8).collect();
     for (index, part) in data.chunks(unit).enumerate() {
