@@ -169,6 +169,8 @@ fn bypasses_metadata_server() {
     for (layout, pnfs, version) in [
         (LayoutKind::FlexFiles, Pnfs::On, NfsVersion::V4_2),
         (LayoutKind::FlexFiles, Pnfs::FlexFiles, NfsVersion::V4_1),
+        (LayoutKind::FlexFilesV4, Pnfs::FlexFiles, NfsVersion::V4_2),
+        (LayoutKind::FlexFilesTight, Pnfs::On, NfsVersion::V4_1),
         (LayoutKind::Files, Pnfs::Files, NfsVersion::V4_1),
     ] {
         let rig = Rig::new((layout, unit, 1), (version, pnfs));
@@ -183,7 +185,7 @@ fn bypasses_metadata_server() {
             let past = value(&facts, "bytes past the metadata server");
             assert_eq!(past, Some("100.0 %, 6 MiB"));
             assert_eq!(value(&facts, "data servers").unwrap().matches("(33.3 %)").count(), 3);
-            let is_flexible = layout == LayoutKind::FlexFiles;
+            let is_flexible = layout.is_flexible();
             let reports = value(&facts, "reports to the metadata server");
             assert_eq!(reports, is_flexible.then_some("use with LAYOUTRETURN: 6"));
         }
@@ -191,7 +193,7 @@ fn bypasses_metadata_server() {
         assert_eq!(rig.data_bytes(), [(third, third); 3], "{layout:?}");
         assert_eq!(rig.metadata_bytes(), (0, 0), "{layout:?}");
         let counters = rig.server.counters();
-        let (reports, bytes) = if layout == LayoutKind::FlexFiles { (12, ALL) } else { (0, 0) };
+        let (reports, bytes) = if layout.is_flexible() { (12, ALL) } else { (0, 0) };
         assert_eq!(counters.usage_reports, reports, "two files on three servers, twice");
         let reported = (counters.reported_read_bytes, counters.reported_written_bytes);
         assert_eq!(reported, (bytes, bytes));
@@ -293,6 +295,8 @@ fn gets_layout_again() {
         (LayoutKind::FlexFiles, LayoutEvent::Recall),
         (LayoutKind::Files, LayoutEvent::Recall),
         (LayoutKind::FlexFiles, LayoutEvent::Fence),
+        (LayoutKind::FlexFilesV4, LayoutEvent::Fence),
+        (LayoutKind::FlexFilesTight, LayoutEvent::Fence),
         (LayoutKind::FlexFiles, LayoutEvent::Revoke),
     ] {
         let rig = Rig::new((layout, 64 << 10, 1), (NfsVersion::V4_1, Pnfs::On));

@@ -114,9 +114,12 @@ impl DataServers {
                     .ok_or(NoLayout::Unusable("no data server of version 3, 4.1 or 4.2"))?;
                 let limits = (offered.read_bytes_max, offered.write_bytes_max);
                 let server = self.connect(mount, &addresses, version, limits)?;
+                // Without that role, a server is loosely coupled: RFC 8435 section 2.3.
+                let has_role = self.servers[server as usize].is_data_server();
+                let is_tight = offered.tightly_coupled && has_role;
                 // A loosely coupled server knows the user only by the ids of the layout.
-                let gives_user = !offered.tightly_coupled && mount.options().sec == Sec::Sys;
-                KnownDevice::Flex { server, version_index, gives_user }
+                let gives_user = !is_tight && mount.options().sec == Sec::Sys;
+                KnownDevice::Flex { server, version_index, is_tight, gives_user }
             }
         };
         self.devices.insert(layout_type, device, known);
@@ -241,6 +244,11 @@ impl DataServer {
     /// Returns the version in use.
     pub fn version(&self) -> ProtocolVersion {
         self.target.options.version
+    }
+
+    /// Returns true if the server says that it is a pNFS data server, which those of v3 can't.
+    fn is_data_server(&self) -> bool {
+        self.client.as_ref().is_some_and(|(client, _)| client.is_at_data_server())
     }
 
     /// Returns the effective READ size, in bytes.

@@ -31,6 +31,8 @@ pub(super) enum KnownDevice {
         server: u32,
         /// Index of the version in use among those of the device.
         version_index: usize,
+        /// The data server shares the state of the metadata server.
+        is_tight: bool,
         /// Calls have the uid and gid of the layout.
         gives_user: bool,
     },
@@ -106,7 +108,7 @@ impl KnownDevices {
             let mut stripes = Vec::with_capacity(servers.len());
             for parsed in servers {
                 let device = parsed.device;
-                let Some(KnownDevice::Flex { server, version_index, gives_user }) =
+                let Some(KnownDevice::Flex { server, version_index, is_tight, gives_user }) =
                     self.get(layout_type::FLEX_FILES, device)
                 else {
                     return Err(NoLayout::Unusable("an unknown device"));
@@ -116,7 +118,8 @@ impl KnownDevices {
                     _ => None,
                 });
                 let handle = *handle.ok_or(NoLayout::Unusable("no handle for the version"))?;
-                let file = File { stateid: parsed.stateid, ..File::from(handle) };
+                let stateid = if *is_tight { parsed.stateid } else { Stateid::ANONYMOUS };
+                let file = File { stateid, ..File::from(handle) };
                 let user = parsed.user.filter(|_| *gives_user);
                 stripes.push(StripeFile { server: *server, file, device, user });
             }
@@ -173,5 +176,52 @@ const fn new_layout(stateid: Stateid, layout_type: u32, iomode: LayoutIoMode) ->
         allows_reads: true,
         written_mirrors: 1,
         stats_interval_s: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nfs_proto::nfs3::FileHandle;
+
+    use super::super::parse::ParsedStripe;
+    use super::*;
+
+    const DEVICE: DeviceId = DeviceId([7; 16]);
+    const GIVEN: Stateid = Stateid { seqid: 1, other: [5; 12] };
+
+    /// A layout of one data server, which has a handle for each of two versions.
+    fn parsed(device: DeviceId) -> ParsedLayout {
+        let handle = |number: u8| FileHandle::from_slice(&[number; 4]).unwrap();
+        let stripe = ParsedStripe {
+            device,
+            efficiency: 1,
+            stateid: GIVEN,
+            handles: vec![handle(1), handle(2)],
+            user: Some((10, 20)),
+        };
+        let mirrors = vec![vec![stripe]];
+        let flex = ParsedFlex { stripe_unit: 0, flags: 0, stats_interval_s: 9, mirrors };
+        ParsedLayout { iomode: LayoutIoMode::Read, body: ParsedBody::Flex(flex) }
+    }
+
+    #[test]
+    fn coupling_decides_stateid_and_user() {
+        let cases = [(true, false, GIVEN, None), (false, true, Stateid::ANONYMOUS, Some((10, 20)))];
+        for (is_tight, gives_user, stateid, user) in cases {
+            let mut devices = KnownDevices::default();
+            let known = KnownDevice::Flex { server: 3, version_index: 1, is_tight, gives_user };
+            devices.insert(layout_type::FLEX_FILES, DEVICE, known);
+            let layout = devices.build_layout(&parsed(DEVICE), GIVEN).unwrap();
+            let stripe = layout.mirrors[0].stripes[0];
+            assert_eq!((stripe.server, stripe.file.stateid, stripe.user), (3, stateid, user));
+            assert_eq!(stripe.file.handle.as_slice(), [2; 4], "of the second version");
+            assert_eq!(layout.stats_interval_s, 9);
+        }
+    }
+
+    #[test]
+    fn refuses_unknown_devices() {
+        let unknown = KnownDevices::default().build_layout(&parsed(DEVICE), GIVEN);
+        assert!(matches!(unknown, Err(NoLayout::Unusable("an unknown device"))));
     }
 }
