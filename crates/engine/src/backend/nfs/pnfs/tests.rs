@@ -131,6 +131,7 @@ impl Cluster {
             metadata: self.metadata.connect(&self.pattern),
             data: self.data.iter().map(|node| (node.connect(&self.pattern), IO, IO)).collect(),
             layouts: vec![layout],
+            devices: Default::default(),
             board: Arc::clone(&self.board),
             tally: Arc::default(),
         };
