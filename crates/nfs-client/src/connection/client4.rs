@@ -340,7 +340,7 @@ impl Client4 {
 
     /// Returns the directions in which calls may go over a connection; the server needs one to
     /// recall delegations and layouts, and to report the ends of copies.
-    fn direction(&self) -> u32 {
+    pub(super) fn direction(&self) -> u32 {
         match self.delegations.wanted() {
             WantedDelegation::Nothing if !self.holds_layouts && self.copies.is_none() => {
                 direction::FORE
