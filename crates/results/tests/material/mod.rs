@@ -12,9 +12,9 @@ use model::{
     FrameDelivery, Histogram, HostResult, Identity, Interference, InterferenceSource,
     IntervalSample, IntervalStats, IntervalTimes, KindResult, ListingCalls, ListingWork, Metric,
     MetricKind, NfsSettings, NfsTarget, NfsVersion, OfferedLoad, Op, OpError, OpKind, Outcome,
-    Pass, PassResult, PathWork, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec, Stable, Stall,
-    Stalls, Target, Telemetry, TlsOptions, TrainingWork, Trial, TrialState, WarmedUp, WireBytes,
-    Work, WorkerTime, WorkingSet, Workload, XprtSec,
+    Pass, PassResult, PathWork, PnfsWork, ProcessorWait, ProgramUse, Run, RunSpec, Scope, Sec,
+    Stable, Stall, Stalls, Target, Telemetry, TlsOptions, TrainingWork, Trial, TrialState,
+    WarmedUp, WireBytes, Work, WorkerTime, WorkingSet, Workload, XprtSec,
 };
 use results::Store;
 use tempfile::TempDir;
@@ -154,6 +154,14 @@ pub fn scope() -> Scope {
             moved_calls: 2,
             ..PathWork::default()
         }],
+        pnfs: Some(PnfsWork {
+            data_servers: vec![PathWork {
+                address: "10.0.2.1:2049".to_owned(),
+                ops: 4,
+                ..PathWork::default()
+            }],
+            metadata_bytes: 5,
+        }),
         interference: Interference::default().with(InterferenceSource::Steal, Some(120)),
         recovery: Some(Recovery { reconnects: 1, resent_bytes: 4096, ..Recovery::default() }),
         kept: Some(DataCheck { blocks: 4, written: 3, lost: 1, ..DataCheck::default() }),
