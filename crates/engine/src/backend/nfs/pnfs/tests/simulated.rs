@@ -20,7 +20,8 @@ use nfs_server::{DataServers, LayoutEvent, LayoutKind, PnfsConfig, Server, Serve
 use workload::{Mismatches, Pattern};
 
 use super::network::{Choices, Network, NetworkCounts, Weather};
-use super::{Pnfs, PnfsParts, PnfsTally, RecallBoard, files_of};
+use super::{Pnfs, PnfsParts, RecallBoard, files_of};
+use crate::backend::nfs::PnfsTally;
 use crate::backend::nfs::pnfs::stages::Task;
 use crate::backend::{Backend, PnfsCounts};
 use crate::clock::Clock;
@@ -166,7 +167,7 @@ impl<'a> Simulation<'a> {
         let mut metadata =
             serve_during(&mut network, || mount(ports[0], NfsVersion::V4_1, Layouts::On));
         network.weather = Weather::Slow;
-        let (file, layout) = serve_during(&mut network, || {
+        let (file, layout, devices) = serve_during(&mut network, || {
             let file = metadata.create(metadata.root(), &name).unwrap();
             let mut found = FoundServers::default();
             let iomode = LayoutIoMode::ReadWrite;
@@ -181,8 +182,9 @@ impl<'a> Simulation<'a> {
                 .collect();
             let stripes = layout.mirrors.iter_mut().flat_map(|mirror| &mut mirror.stripes);
             stripes.for_each(|stripe| stripe.server = numbers[stripe.server as usize]);
+            let devices = found.devices().clone();
             found.leave();
-            (file, layout)
+            (file, layout, (devices, numbers))
         });
         network.weather = Weather::Calm;
         let version = cluster.data_version();
@@ -194,6 +196,7 @@ impl<'a> Simulation<'a> {
                 metadata: connect(&metadata, &pattern),
                 data,
                 layouts: vec![Some(layout)],
+                devices,
                 board: Arc::<RecallBoard>::default(),
                 tally: Arc::<PnfsTally>::default(),
             };
