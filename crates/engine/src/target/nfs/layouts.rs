@@ -134,6 +134,7 @@ impl PnfsAccess {
 
     /// Reports the use of each data server in a pass.
     pub(super) fn end_pass(&self, pass: Pass) -> Vec<Fact> {
+        self.board.clear_layouts();
         let (data, metadata) = self.tally.take();
         let reports = self.tally.take_reports();
         let all: u64 = data.iter().map(|(_, used)| used.bytes()).sum();
