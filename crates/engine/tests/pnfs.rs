@@ -10,7 +10,10 @@ use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, PnfsCounts};
 use engine::target::mount_options;
 use engine::worker::Ending;
-use engine::{Clock, MeasuredPass, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::{
+    Clock, MeasuredPass, Monitor, OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget,
+    measure,
+};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, CaveatCode, Durability, Fact, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass,
@@ -323,6 +326,52 @@ fn gets_layout_again() {
         assert_eq!(counters.layouts_granted, 1 + pnfs.regained, "{event:?}");
         assert_eq!(counters.layouts_granted, counters.layouts_returned + counters.layouts_revoked);
     }
+}
+
+#[test]
+fn workers_share_layout_of_file() {
+    let mut rig = Rig::new((LayoutKind::FlexFiles, 64 << 10, 1), (NfsVersion::V4_2, Pnfs::On));
+    rig.spec.workload = Workload::Mixed;
+    rig.target.prepare(&rig.spec, Pass::Mix).unwrap();
+    let mut opened = [0, 1].map(|worker| rig.target.open(&rig.spec, Pass::Mix, worker).unwrap());
+    let before = (rig.server.proxied_bytes(), rig.data_bytes());
+    let use_both = |opened: &mut [OpenedBackend; 2]| {
+        for (half, one) in (0..2).zip(opened) {
+            let offsets = || [0, 1].map(|index| (2 * half + index) * u64::from(IO)).into_iter();
+            let backend = one.backend.as_mut();
+            assert_eq!(execute(backend, OpKind::Write, offsets()), 0);
+            assert_eq!(execute(backend, OpKind::Sync, std::iter::once(0)), 0);
+            assert_eq!(execute(backend, OpKind::Read, offsets()), 0, "verified");
+        }
+    };
+    let regained = |opened: &[OpenedBackend; 2]| {
+        opened.each_ref().map(|one| one.backend.tally().pnfs.unwrap().regained)
+    };
+    use_both(&mut opened);
+    for round in 1..=2 {
+        rig.server.take_back_layouts_now(LayoutEvent::Recall);
+        while regained(&opened).iter().any(|count| *count < round * FILES) {
+            use_both(&mut opened);
+            rig.clock.jump(Duration::from_millis(100));
+        }
+    }
+    use_both(&mut opened);
+    for one in &mut opened {
+        one.backend.end();
+    }
+    drop(opened);
+    let counters = rig.server.counters();
+    for status in [Status::BadLayout, Status::BadStateid] {
+        assert_eq!(counters.errors.get(&status), None, "someone returned what others used");
+    }
+    assert_eq!(counters.layouts_revoked, 0);
+    let sums = |(proxied, data): ((u64, u64), Vec<(u64, u64)>)| {
+        let (written, read) = data.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        (read - proxied.0, written - proxied.1)
+    };
+    let (before, after) = (sums(before), sums((rig.server.proxied_bytes(), rig.data_bytes())));
+    let reported = (counters.reported_read_bytes, counters.reported_written_bytes);
+    assert_eq!(reported, (after.0 - before.0, after.1 - before.1));
 }
 
 #[test]

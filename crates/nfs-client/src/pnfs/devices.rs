@@ -56,7 +56,9 @@ impl KnownDevices {
         let granted = GrantedLayout::decode(event, file)?;
         let stateid = granted.stateid;
         let built = granted.layout.and_then(|parsed| self.build_layout(&parsed, stateid));
-        Ok(built.unwrap_or_else(|_| new_layout(stateid, granted.layout_type, granted.iomode)))
+        Ok(built.unwrap_or_else(|_| {
+            FileLayout::without_mirrors(stateid, granted.layout_type, granted.iomode)
+        }))
     }
 
     /// Makes a layout refer to data servers.
@@ -65,7 +67,7 @@ impl KnownDevices {
         parsed: &ParsedLayout,
         stateid: Stateid,
     ) -> Result<FileLayout, NoLayout> {
-        let mut layout = new_layout(stateid, parsed.layout_type(), parsed.iomode);
+        let mut layout = FileLayout::without_mirrors(stateid, parsed.layout_type(), parsed.iomode);
         match &parsed.body {
             ParsedBody::Files(files) => {
                 layout.commits_through_mds = files.commits_through_mds();
@@ -164,18 +166,20 @@ impl GrantedLayout {
     }
 }
 
-/// Returns a layout without mirrors.
-const fn new_layout(stateid: Stateid, layout_type: u32, iomode: LayoutIoMode) -> FileLayout {
-    FileLayout {
-        stateid,
-        layout_type,
-        iomode,
-        mirrors: Vec::new(),
-        commits_through_mds: false,
-        needs_layoutcommit: true,
-        allows_reads: true,
-        written_mirrors: 1,
-        stats_interval_s: 0,
+impl FileLayout {
+    /// Returns a layout that can only be returned.
+    pub const fn without_mirrors(stateid: Stateid, layout_type: u32, iomode: LayoutIoMode) -> Self {
+        Self {
+            stateid,
+            layout_type,
+            iomode,
+            mirrors: Vec::new(),
+            commits_through_mds: false,
+            needs_layoutcommit: true,
+            allows_reads: true,
+            written_mirrors: 1,
+            stats_interval_s: 0,
+        }
     }
 }
 

@@ -116,6 +116,7 @@ impl Pnfs {
             ticked_ns: 0,
         };
         (pnfs.state.devices, pnfs.state.numbers) = devices;
+        pnfs.state.share_layouts(Arc::clone(&pnfs.board));
         for number in 0..pnfs.links.len() {
             pnfs.register_events(number)?;
         }

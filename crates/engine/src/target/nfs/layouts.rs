@@ -128,6 +128,7 @@ impl PnfsAccess {
     /// Returns facts about a pass: why files had no layout, and what was reported to the metadata
     /// server.
     pub(super) fn end_pass(&self, pass: Pass) -> Vec<Fact> {
+        self.board.clear_layouts();
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).take();
         let reports = self.tally.take();
         let LayoutReports { recalled, regained, .. } = reports;

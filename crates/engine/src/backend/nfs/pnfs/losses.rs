@@ -7,6 +7,8 @@
 //!
 //! **Source:** RFC 8881 sections 12.5.5, 18.43 and 18.44.
 
+use std::sync::Arc;
+
 use model::OpError;
 use nfs_client::Connection;
 use nfs_client::pnfs::{FileLayout, layoutget_ops};
@@ -16,6 +18,7 @@ use nfs_client::proto::status::Status;
 use nfs_client::proto::{CallError, client::File};
 
 use super::super::transfers::{NotStarted, Stage as DataStage};
+use super::recalls::RecallBoard;
 use super::reports::no_layout;
 use super::stages::{Call, METADATA, Stage};
 use super::state::{ERRORS_MAX, State, targets_of};
@@ -126,6 +129,7 @@ impl State {
         }
         // A server that refuses has dropped it, or will when the lease expires.
         self.files[index].layout = None;
+        self.board.note_returned(self.common.number(index));
         self.errors.retain(|(of, _)| !is_own(*of));
         if call.op == self.background_slot() {
             self.plan_get(index, event.done_ns);
@@ -145,9 +149,48 @@ impl State {
         self.is_getting() && self.common.index(op.file) == index
     }
 
+    /// Uses the layouts that a worker starts with.
+    pub(super) fn share_layouts(&mut self, board: Arc<RecallBoard>) {
+        self.board = board;
+        for index in 0..self.files.len() {
+            if self.files[index].layout.is_some() {
+                self.board.join(self.common.number(index));
+            }
+        }
+    }
+
+    /// Gives up a file's layout. Returns true if nobody else uses it, so that it is returned.
+    pub(super) fn leave_layout(&mut self, slot: u32, index: usize, now_ns: u64) -> bool {
+        let file = &mut self.files[index];
+        let Some(layout) = &mut file.layout else { return false };
+        let number = self.common.number(index);
+        if let Some(latest) = self.board.leave(number, Some(layout.stateid), &mut file.usage) {
+            layout.stateid = latest;
+            return true;
+        }
+        file.layout = None;
+        if slot == self.background_slot() {
+            self.plan_get(index, now_ns);
+        }
+        false
+    }
+
+    /// Becomes a user of a file's new layout, before it is requested. Returns false if that has to
+    /// wait until other workers have given up the last one, or must not happen.
+    pub(super) fn join_layout(&mut self, index: usize, now_ns: u64) -> bool {
+        if !self.may_get(index) {
+            return false;
+        }
+        let has_joined = self.board.join(self.common.number(index));
+        if !has_joined {
+            self.plan_get(index, now_ns);
+        }
+        has_joined
+    }
+
     /// Returns true if a file may get a new layout. What its data servers have not committed could
     /// not be committed any more, and its loss would remain unnoticed.
-    pub(super) fn may_get(&self, index: usize) -> bool {
+    fn may_get(&self, index: usize) -> bool {
         let is_dirty = self.sides[METADATA + 1..]
             .iter()
             .any(|side| side.uncommitted.as_ref().is_some_and(|data| data.is_dirty(index)));
@@ -172,11 +215,24 @@ impl State {
     #[cold]
     pub(super) fn end_layoutget(&mut self, event: &Event<'_>, index: usize) {
         let file: File = self.common.set.files[index];
-        match self.devices.read_layout(event, &file) {
-            Ok(layout) => self.adopt_layout(index, layout),
-            Err(error) if is_temporary(&error) => self.plan_get(index, event.done_ns),
-            Err(_) => self.files[index].gets = None,
+        let error = match self.devices.read_layout(event, &file) {
+            Ok(layout) => return self.adopt_layout(index, layout),
+            Err(error) => error,
+        };
+        let number = self.common.number(index);
+        let state = &mut self.files[index];
+        state.is_recalled = false;
+        if !is_temporary(&error) {
+            state.gets = None;
         }
+        // The last user returned nothing, since this call was under way.
+        if let Some(stateid) = self.board.leave(number, None, &mut state.usage)
+            && let Some((layout_type, iomode)) = self.background.wanted
+        {
+            state.layout = Some(FileLayout::without_mirrors(stateid, layout_type, iomode));
+            return self.background.plan_return(index);
+        }
+        self.plan_get(index, event.done_ns);
     }
 
     /// Uses a new layout, or returns it again.

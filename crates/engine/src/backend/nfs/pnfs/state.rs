@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use model::{Completion, Histogram, Op, OpError, OpKind, Outcome, PathWork};
 use nfs_client::pnfs::{FileLayout, KnownDevices, StripeFile};
@@ -26,6 +27,7 @@ use super::super::set::WorkerState;
 use super::super::transfers::Stage as DataStage;
 use super::super::uncommitted::Uncommitted;
 use super::background::{Background, LayoutReports};
+use super::recalls::RecallBoard;
 use super::stages::{Call, METADATA, Stage, Task};
 use super::usage::{ServerAddress, Usage};
 use crate::backend::{BackendCounts, PnfsCounts};
@@ -130,6 +132,8 @@ pub(super) struct State {
     /// Errors of data servers that have not been reported, with the index of the file.
     pub(super) errors: Vec<(u32, DeviceError)>,
     pub(super) reports: LayoutReports,
+    /// What is shared with other workers.
+    pub(super) board: Arc<RecallBoard>,
     /// The devices whose servers are connected.
     pub(super) devices: KnownDevices,
     /// For each data server of these devices its number here, or 0.
@@ -180,6 +184,7 @@ impl State {
             files: layouts.into_iter().map(FileState::new).collect(),
             errors: Vec::with_capacity(ERRORS_MAX),
             reports: LayoutReports::default(),
+            board: Arc::default(),
             devices: KnownDevices::default(),
             numbers: Vec::new(),
             common,
@@ -258,7 +263,7 @@ impl State {
     pub(super) fn start_waiting(&mut self, now_ns: u64) {
         self.start_background(now_ns);
         while let Some(&slot) = self.waiting.front() {
-            if !self.prepare(slot) {
+            if !self.prepare(slot, now_ns) {
                 return;
             }
             self.waiting.pop_front();
@@ -267,7 +272,7 @@ impl State {
     }
 
     /// Prepares the calls of an op's stage. Returns false if there is no room for all of them.
-    fn prepare(&mut self, slot: u32) -> bool {
+    fn prepare(&mut self, slot: u32, now_ns: u64) -> bool {
         let OpSlot { op, stage, error, .. } = self.ops[slot as usize];
         let index = self.common.index(op.file);
         if error.is_some() && stage != Stage::LayoutReturn {
@@ -282,12 +287,23 @@ impl State {
                 !(needs && file.is_changed) || self.prepare_one(slot, op.file)
             }
             Stage::LayoutReturn => {
-                self.files[index].layout.is_none() || self.prepare_one(slot, op.file)
+                if self.files[index].layout.is_none() {
+                    return true;
+                }
+                if self.free_calls.is_empty() {
+                    return false;
+                }
+                !self.leave_layout(slot, index, now_ns) || self.prepare_one(slot, op.file)
             }
             Stage::LayoutError | Stage::LayoutStats => {
                 !self.has_report(stage, index) || self.prepare_one(slot, op.file)
             }
-            Stage::LayoutGet => !self.may_get(index) || self.prepare_one(slot, op.file),
+            Stage::LayoutGet => {
+                if self.free_calls.is_empty() {
+                    return false;
+                }
+                !self.join_layout(index, now_ns) || self.prepare_one(slot, op.file)
+            }
             Stage::Close => self.prepare_one(slot, op.file),
         }
     }

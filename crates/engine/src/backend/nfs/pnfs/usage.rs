@@ -45,6 +45,17 @@ impl CallUse {
         }
     }
 
+    const fn add(&mut self, other: &Self) {
+        self.requested += other.requested;
+        self.requested_bytes += other.requested_bytes;
+        self.completed += other.completed;
+        self.completed_bytes += other.completed_bytes;
+        self.undelivered_bytes += other.undelivered_bytes;
+        self.commits += other.commits;
+        self.response_ns += other.response_ns;
+        self.busy_ns += other.busy_ns;
+    }
+
     const fn info(&self) -> IoInfo {
         IoInfo { count: self.completed - self.commits, bytes: self.completed_bytes }
     }
@@ -75,7 +86,7 @@ pub(super) struct EndedCall {
 }
 
 /// The use of all data servers of a file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     /// By mirror, then by stripe; empty without a layout of flexible files.
     stripes: Vec<StripeUse>,
@@ -95,6 +106,21 @@ impl Usage {
         let per_mirror = stripes.max().unwrap_or(0);
         let stripes = vec![StripeUse::default(); per_mirror * layout.mirrors.len()];
         Self { stripes, per_mirror, first_ns: 0 }
+    }
+
+    /// Adds the use by another worker of the same layout; times in flight are added, too.
+    pub(super) fn add(&mut self, other: &Self) {
+        if self.stripes.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        for (own, other) in self.stripes.iter_mut().zip(&other.stripes) {
+            own.read.add(&other.read);
+            own.write.add(&other.write);
+        }
+        if other.first_ns > 0 && (self.first_ns == 0 || other.first_ns < self.first_ns) {
+            self.first_ns = other.first_ns;
+        }
     }
 
     /// Returns the counts that a call belongs to.
