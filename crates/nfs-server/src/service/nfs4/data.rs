@@ -223,5 +223,9 @@ fn check_data_stateid(
         let right = if need == READ { fs::READ } else { fs::WRITE };
         return Ok(run.context.caller.check_data(object, right)?);
     }
-    Err(Status::BadStateid)
+    // Fenced. RFC 8435 section 2.2 has BAD_STATEID for this, but Linux 7.2 then repeats its READs
+    // forever with the same layout. This status makes it drop the layout (RFC 8881 section
+    // 15.1.10), so it gets a new one.
+    let is_ours = stateid.other.starts_with(&DATA_STATEID_TAG);
+    Err(if is_ours { Status::PnfsNoLayout } else { Status::BadStateid })
 }

@@ -296,7 +296,8 @@ impl Service {
                 continue;
             }
             // Fenced clients report errors, too, but their writes are missing in all mirrors.
-            if matches!(error.status, Status::Access | Status::Perm | Status::BadStateid) {
+            let fenced = [Status::Access, Status::Perm, Status::PnfsNoLayout, Status::BadStateid];
+            if fenced.contains(&error.status) {
                 continue;
             }
             let has_server = |mirror: &usize| {

@@ -85,7 +85,7 @@ fn tight_data_server_checks_stateids() {
     let (_, _, other) = data_file(&mut peer, "g", LayoutIoMode::ReadWrite);
     let (_, _, reader) = data_file(&mut peer, "f", LayoutIoMode::Read);
     let wrong = [
-        (other.stateid, Status::BadStateid),
+        (other.stateid, Status::PnfsNoLayout),
         (layout, Status::BadStateid),
         (Stateid::ANONYMOUS, Status::Access),
         (Stateid::READ_BYPASS, Status::Access),
@@ -123,8 +123,8 @@ fn revoked_stateids_are_refused() {
     user.client.user.uid = 0;
     assert_eq!(write(&mut user, data.file, data.stateid, b"data"), Status::Ok);
     server.take_back_layouts_now(LayoutEvent::Revoke);
-    until(&server, |_| write(&mut user, data.file, data.stateid, b"data") == Status::BadStateid);
-    assert_eq!(read(&mut user, data.file, data.stateid), Err(Status::BadStateid));
+    until(&server, |_| write(&mut user, data.file, data.stateid, b"data") == Status::PnfsNoLayout);
+    assert_eq!(read(&mut user, data.file, data.stateid), Err(Status::PnfsNoLayout));
     let commit = peer.call(&[Op::Putfh { file }, layoutcommit(layout, 9)]);
     assert_eq!(commit.status(), Status::BadLayout);
     // What was written without LAYOUTCOMMIT counts.
