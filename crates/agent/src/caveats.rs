@@ -238,6 +238,7 @@ pub fn about_pnfs(counts: &PnfsCounts) -> Option<Caveat> {
     add(counts.recalled, "recalled layouts");
     add(counts.refused, "calls that failed at data servers");
     add(counts.lost_servers, "lost data servers");
+    add(counts.regained, "layouts got again");
     let why = if why.is_empty() { String::new() } else { format!("; {}", why.join(", ")) };
     let evidence = format!(
         "{} of {} ({} %) went through the metadata server ({source}){why}",

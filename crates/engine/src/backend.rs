@@ -172,6 +172,8 @@ pub struct PnfsCounts {
     pub without_layout: u64,
     /// Layouts that the server recalled.
     pub recalled: u64,
+    /// Layouts that took the place of one that was recalled, or that data servers refused.
+    pub regained: u64,
     /// READs and WRITEs that a data server refused, and that went to the metadata server instead.
     pub refused: u64,
     /// Data servers that could no longer be reached.
@@ -187,6 +189,7 @@ impl PnfsCounts {
         self.files += other.files;
         self.without_layout += other.without_layout;
         self.recalled += other.recalled;
+        self.regained += other.regained;
         self.refused += other.refused;
         self.lost_servers += other.lost_servers;
     }

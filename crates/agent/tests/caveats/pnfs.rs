@@ -76,10 +76,11 @@ fn reports_share_past_data_servers() {
     let counts = PnfsCounts { data_bytes: data, files: 4, ..PnfsCounts::default() };
     assert_eq!(about_pnfs(&counts), None);
     assert_eq!(about_pnfs(&PnfsCounts { data_bytes: 0, ..counts }), None, "nothing was moved");
-    let some = PnfsCounts { metadata_bytes: 1 << 20, recalled: 1, refused: 2, ..counts };
+    let some =
+        PnfsCounts { metadata_bytes: 1 << 20, recalled: 1, refused: 2, regained: 1, ..counts };
     insta::assert_snapshot!(
         about_pnfs(&some).unwrap().evidence,
-        @"1 MiB of 4 MiB (25.0 %) went through the metadata server (counted by the client); recalled layouts: 1, calls that failed at data servers: 2"
+        @"1 MiB of 4 MiB (25.0 %) went through the metadata server (counted by the client); recalled layouts: 1, calls that failed at data servers: 2, layouts got again: 1"
     );
 }
 

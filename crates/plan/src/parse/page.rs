@@ -82,26 +82,34 @@ fn key_row(doc: &KeyDoc) -> String {
 /// what the default shows anyway, are omitted.
 fn describe_values(doc: &KeyDoc) -> String {
     let KeyDoc { kind, unit, legal, default, .. } = doc;
-    let is_bare = matches!(*kind, "integer" | "share" | "fraction" | "list of versions");
-    let unit = if is_bare && unit != kind && !unit.is_empty() {
-        format!(" ({unit})")
-    } else {
-        String::new()
-    };
-    let is_text = *kind == "text" || doc.section == Section::Faults;
-    let values = match legal.strip_prefix(*kind) {
-        // The kind itself, with another word at most.
-        Some(rest) => format!("{kind}{unit}{rest}"),
-        None if legal.is_empty() => format!("{kind}{unit}"),
-        None if is_text => legal.to_string(),
-        None => format!("{kind}{unit}, {legal}"),
+    let is_range = legal.starts_with(|c: char| c.is_ascii_digit() || c == '"' || c == '-');
+    let values = match *kind {
+        "text" if !legal.is_empty() => legal.to_string(),
+        _ if doc.section == Section::Faults && *kind == "text or list" => legal.to_string(),
+        // Their units are part of the values.
+        "size" | "time" | "rate" | "frequency" if is_range => legal.to_string(),
+        "integer" if unit.is_empty() => legal.to_string(),
+        "integer" => match legal.split_once(", ") {
+            None => format!("{legal} {unit}"),
+            Some((range, rest)) => format!("{range} {unit}, {rest}"),
+        },
+        _ => {
+            let is_named = unit.is_empty() || unit == kind;
+            let unit = if is_named { String::new() } else { format!(" ({unit})") };
+            match legal.strip_prefix(*kind) {
+                // The kind itself, with another word at most.
+                Some(rest) => format!("{kind}{unit}{rest}"),
+                None if legal.is_empty() => format!("{kind}{unit}"),
+                None => format!("{kind}{unit}, {legal}"),
+            }
+        }
     };
     let values = match values.strip_suffix(&format!(", or \"{default}\"")) {
         Some(rest) => rest.to_owned(),
         None => values,
     };
     match default.as_ref() {
-        "required" => format!("{values}; required"),
+        default if default.starts_with("required") => format!("{values}; {default}"),
         "none" if !legal.contains("\"none\"") => values,
         default => format!("{values}; default: {default}"),
     }

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::{Caveat, CaveatCode, Evidence, Fact, OpKind, Opens, Pass, Pnfs as Layouts, RunSpec};
-use nfs_client::pnfs::{DataServers, FileLayout, LayoutChoice};
+use nfs_client::pnfs::{DataServers, FileLayout, KnownDevices, LayoutChoice};
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs4::LayoutIoMode;
 use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, PnfsRole};
@@ -43,6 +43,8 @@ pub(super) struct WorkerLayouts {
     layouts: Vec<Option<FileLayout>>,
     /// Connections to data servers, with the largest READ and WRITE of each.
     data: Vec<(Connection, u32, u32)>,
+    /// See [`PnfsParts::devices`].
+    devices: (KnownDevices, Vec<u32>),
 }
 
 /// Returns true if a mount's client requests layouts.
@@ -113,24 +115,27 @@ impl PnfsAccess {
             }
             *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         }
-        let data = connect_to_used(&servers, &mut layouts, options, shown)?;
-        Ok(Ok(WorkerLayouts { layouts, data }))
+        connect_to_used(&servers, layouts, options, shown).map(Ok)
     }
 
     /// Returns what the backend needs.
     pub(super) fn parts(&self, metadata: Connection, found: WorkerLayouts) -> PnfsParts {
-        let WorkerLayouts { layouts, data } = found;
+        let WorkerLayouts { layouts, data, devices } = found;
         let board = Arc::clone(&self.board);
-        PnfsParts { metadata, data, layouts, board, tally: Arc::clone(&self.tally) }
+        PnfsParts { metadata, data, layouts, devices, board, tally: Arc::clone(&self.tally) }
     }
 
     /// Returns facts about a pass: why files had no layout, and what was reported to the metadata
     /// server.
     pub(super) fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let reports = describe_reports(&self.tally.take());
+        let reports = self.tally.take();
+        let LayoutReports { recalled, regained, .. } = reports;
+        let layouts = format!("{recalled} recalled, {regained} got again");
+        let reports = describe_reports(&reports);
         let facts = [
             ("files without layout", missing),
+            ("layouts", (recalled + regained > 0).then_some(layouts)),
             ("reports to the metadata server", (!reports.is_empty()).then_some(reports)),
         ];
         let fact = |(name, value): (&str, Option<String>)| {
@@ -148,10 +153,10 @@ impl PnfsAccess {
 /// Opens a connection to each data server that the layouts use, and makes them refer to these.
 fn connect_to_used(
     servers: &DataServers,
-    layouts: &mut [Option<FileLayout>],
+    mut layouts: Vec<Option<FileLayout>>,
     options: &ConnectionOptions,
     shown: &str,
-) -> Result<Vec<(Connection, u32, u32)>, TargetError> {
+) -> Result<WorkerLayouts, TargetError> {
     let all = servers.servers();
     // The metadata server has number 0.
     let mut numbers = vec![0_u32; all.len()];
@@ -169,7 +174,8 @@ fn connect_to_used(
             stripe.server = *number;
         }
     }
-    Ok(connections)
+    let devices = (servers.devices().clone(), numbers);
+    Ok(WorkerLayouts { layouts, data: connections, devices })
 }
 
 /// Returns a caveat about a pass without layouts.
@@ -180,7 +186,7 @@ pub(super) fn no_layouts(why: &str) -> Caveat {
 }
 
 fn describe_reports(reports: &LayoutReports) -> String {
-    let LayoutReports { errors, returned_errors, stats, returned_stats } = *reports;
+    let LayoutReports { errors, returned_errors, stats, returned_stats, .. } = *reports;
     let counts = [
         (errors, "errors", "LAYOUTERROR"),
         (returned_errors, "errors", "LAYOUTRETURN"),

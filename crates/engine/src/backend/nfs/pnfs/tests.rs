@@ -1,5 +1,8 @@
 //! Layouts made by hand over real servers, with exact counts at each of them.
 
+mod network;
+mod simulated;
+
 use std::sync::Arc;
 
 use model::testing::{RunBuilder, nfs_target};
@@ -131,53 +134,56 @@ impl Cluster {
             metadata: self.metadata.connect(&self.pattern),
             data: self.data.iter().map(|node| (node.connect(&self.pattern), IO, IO)).collect(),
             layouts: vec![layout],
+            devices: Default::default(),
             board: Arc::clone(&self.board),
             tally: Arc::default(),
         };
-        Pnfs::new(parts, self.set(), Arc::new(SystemClock::new())).unwrap()
-    }
-
-    fn set(&self) -> NfsFiles {
-        let root = self.metadata.mount.root();
-        NfsFiles {
-            version: self.metadata.mount.version(),
-            directory: root,
-            places: Arc::new(Places::new(&RunBuilder::new(Workload::Stream).build())),
-            place_files: [root].into(),
-            links: Arc::default(),
-            plus_listing: PlusListing::Readdir,
-            lists: None,
-            listing_bytes: 0,
-            find: FindRule::default(),
-            files: vec![self.file],
-            twins: Vec::new(),
-            sparse: SparseLayout { block_bytes: 1, file_bytes: 0 },
-            first: 0,
-            stride: 1,
-            is_written: true,
-            connections_per_client: 1,
-            policy: ConnectionPolicy::Share,
-            paths: Vec::new(),
-            grid: None,
-            stable: StableHow::Unstable,
-            log_stable: StableHow::Unstable,
-            rsize: IO,
-            wsize: IO,
-            pattern: self.pattern.clone(),
-            verify: true,
-            queue_depth: 4,
-            async_copy: false,
-            timeout_ns: 2_000_000_000,
-            client_uids: 1,
-            own: 1,
-            closable: false,
-            clients: ClientRecords::default(),
-        }
+        let set = files_of(&self.metadata.mount, self.file, &self.pattern, IO);
+        Pnfs::new(parts, set, Arc::new(SystemClock::new())).unwrap()
     }
 
     /// The bytes written and read at each data server, and at the metadata server.
     fn moved(&self) -> (Vec<(u64, u64)>, (u64, u64)) {
         (self.data.iter().map(Node::moved).collect(), self.metadata.moved())
+    }
+}
+
+/// A set of one file, read and written with this size.
+fn files_of(mount: &Mount, file: File, pattern: &Pattern, io_bytes: u32) -> NfsFiles {
+    let root = mount.root();
+    NfsFiles {
+        version: mount.version(),
+        directory: root,
+        places: Arc::new(Places::new(&RunBuilder::new(Workload::Stream).build())),
+        place_files: [root].into(),
+        links: Arc::default(),
+        plus_listing: PlusListing::Readdir,
+        lists: None,
+        listing_bytes: 0,
+        find: FindRule::default(),
+        files: vec![file],
+        twins: Vec::new(),
+        sparse: SparseLayout { block_bytes: 1, file_bytes: 0 },
+        first: 0,
+        stride: 1,
+        is_written: true,
+        connections_per_client: 1,
+        policy: ConnectionPolicy::Share,
+        paths: Vec::new(),
+        grid: None,
+        stable: StableHow::Unstable,
+        log_stable: StableHow::Unstable,
+        rsize: io_bytes,
+        wsize: io_bytes,
+        pattern: pattern.clone(),
+        verify: true,
+        queue_depth: 4,
+        async_copy: false,
+        timeout_ns: 2_000_000_000,
+        client_uids: 1,
+        own: 1,
+        closable: false,
+        clients: ClientRecords::default(),
     }
 }
 
