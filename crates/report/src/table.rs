@@ -22,7 +22,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
-use model::{Campaign, CaveatCode, Conclusion, NamedLoad, Pass, Requirement, Run, Severity};
+use model::{
+    Campaign, CaveatCode, Conclusion, NamedLoad, Pass, Requirement, Run, RunSpec, Severity,
+};
 use stats::{CaveatExtent, Judged, judge};
 
 use factor_levels::DATA_SERVERS;
@@ -319,14 +321,25 @@ fn show_granted(run: &Run, settings: &mut [(&'static str, String)]) {
     }
 }
 
-/// Adds the number of data servers that layouts named, unless a setting determines it.
+/// Adds the number of data servers that layouts named, unless a setting requests one.
 fn show_data_servers(run: &Run, settings: &mut Vec<(&'static str, String)>) {
+    if requests_data_servers(&run.spec) {
+        return;
+    }
+    settings.retain(|(name, _)| *name != DATA_SERVERS);
     let passes = run.trials.iter().flat_map(|trial| &trial.passes);
     let works = passes.filter_map(|pass| pass.scope.pnfs.as_ref());
     let count = works.map(|work| work.data_servers.len()).max().unwrap_or(0);
-    if count > 0 && !settings.iter().any(|(name, _)| *name == DATA_SERVERS) {
+    if count > 0 {
         settings.push((DATA_SERVERS, count.to_string()));
     }
+}
+
+/// Returns true if a setting of the run is the number of data servers, rather than leaving it to
+/// the server.
+pub(crate) fn requests_data_servers(spec: &RunSpec) -> bool {
+    let settings = spec.settings();
+    settings.iter().any(|(name, value)| *name == DATA_SERVERS && value.parse::<u32>().is_ok())
 }
 
 /// Settings at the beginning of every table.

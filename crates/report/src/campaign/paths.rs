@@ -182,7 +182,8 @@ fn address_lines(row: &[String; 2], paths: &[PathWork]) -> Vec<AddressLine> {
     paths.iter().enumerate().map(line).collect()
 }
 
-/// Returns the cells of an address, without the names of its row. `whole` has the bytes and ops of all.
+/// Returns the cells of an address, without the names of its row. `whole` has the bytes and ops of
+/// all.
 fn cells(path: &PathWork, whole: (u64, u64)) -> [String; COLUMNS.len() - 2] {
     let (bytes, ops) = whole;
     let share = if bytes > 0 {

@@ -134,8 +134,8 @@ fn draw_curve(
     Some(plot.picture_beside(&ideals, format!("{name} along {}", levels.name), notes))
 }
 
-/// Returns the ideal of a line, if its factor counts machines: levels with the rate at the first one
-/// times their ratio. There are levels in between, since the axis may be logarithmic.
+/// Returns the ideal of a line, if its factor counts machines: levels with the rate at the first
+/// one times their ratio. There are levels in between, since the axis may be logarithmic.
 fn ideal_rates(rows: &[&Row<'_>], metric: RateMetric, levels: &FactorLevels) -> Vec<(f64, f64)> {
     const STEPS: u32 = 16;
     let points = scaling_points(rows, metric, levels);

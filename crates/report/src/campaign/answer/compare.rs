@@ -12,8 +12,8 @@ use super::relation::{Relation, compare_rows, level_with};
 use super::trend;
 use crate::factor_effects::PassFactors;
 use crate::humanize::listed;
-use crate::table::NOT_APPLICABLE;
 use crate::table::factor_levels::DATA_SERVERS;
+use crate::table::{NOT_APPLICABLE, requests_data_servers};
 
 /// Maximum number of differing pairs to name when other pairs of the same two sides do not differ.
 const PAIRS_NAMED_MAX: usize = 2;
@@ -96,11 +96,6 @@ fn is_alike<'a>(group: &Group<'a>, a: &UsableRow<'a>, b: &UsableRow<'a>) -> bool
         }
     }
     one.file_sizes == other.file_sizes && work_identity(one) == work_identity(other)
-}
-
-/// Returns true if the number of data servers is a setting of the run.
-fn requests_data_servers(spec: &RunSpec) -> bool {
-    spec.settings().iter().any(|(name, _)| *name == DATA_SERVERS)
 }
 
 /// Returns what identifies the work itself, independent of target and backend.

@@ -29,7 +29,7 @@ use super::super::uncommitted::Uncommitted;
 use super::background::{Background, LayoutReports};
 use super::recalls::RecallBoard;
 use super::stages::{Call, METADATA, Stage, Task};
-use super::usage::{ServerAddress, Usage};
+use super::usage::{DataUse, ServerAddress, Usage};
 use crate::backend::{BackendCounts, PnfsCounts};
 
 /// Calls that an op may have waiting or in flight, for each slot of a connection.
@@ -90,21 +90,6 @@ pub(super) struct ServerLimits {
     pub(super) address: SocketAddr,
     pub(super) rsize: u32,
     pub(super) wsize: u32,
-}
-
-/// How much a server was used for data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct DataUse {
-    pub(super) read_bytes: u64,
-    pub(super) write_bytes: u64,
-    pub(super) is_lost: bool,
-}
-
-impl DataUse {
-    /// Returns all bytes.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.read_bytes + self.write_bytes
-    }
 }
 
 /// Where a piece of data goes.

@@ -14,6 +14,21 @@ use nfs_client::proto::rpcbind::{NetId, UniversalAddress};
 use super::super::transfers::Stage as DataStage;
 use super::stages::{Call, Stage};
 
+/// How much a server was used for data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DataUse {
+    pub(super) read_bytes: u64,
+    pub(super) write_bytes: u64,
+    pub(super) is_lost: bool,
+}
+
+impl DataUse {
+    /// Returns all bytes.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.read_bytes + self.write_bytes
+    }
+}
+
 /// READs of a stripe, or WRITEs and COMMITs.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallUse {
