@@ -45,6 +45,7 @@ checks! {
     kernel_client_returns_layouts: 400 s, pnfs::take_back_layouts();
     kernel_client_survives_dead_mirror: 200 s, pnfs::lose_mirror();
     kernel_server_keeps_pnfs_data: 200 s, pnfs::use_kernel_data_server();
+    kernel_layouts_are_of_disks: 400 s, pnfs::name_kernel_layouts();
     copies_end_with_reports: 400 s, data_ops::copy_asynchronously();
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use checks::hosts::PATIENCE;
-use checks::proc::Background;
+use checks::proc::{self, Background};
 use checks::vm::lab::Lab;
 use checks::vm::peer;
 use tempfile::TempDir;
@@ -120,5 +120,26 @@ pub(super) fn use_kernel_data_server() -> Result<()> {
     ensure!(calls.iter().all(|count| *count >= 2), "{calls:?} READ and WRITE calls");
     let left = lab.ssh("server", "ls -A /export")?;
     ensure!(left.trim().is_empty(), "left behind: {left}");
+    Ok(())
+}
+
+/// The kernel's server offers only layouts of disks, or none: our client says so, and its data goes
+/// through the server, intact.
+pub(super) fn name_kernel_layouts() -> Result<()> {
+    let lab: &Lab = MACHINES.get()?;
+    let folder = TempDir::new()?;
+    for (export, reason) in [("xfs pnfs", "only the block layout"), ("tmpfs", "no layouts")] {
+        let wait = "until grep -q Y /proc/fs/nfsd/v4_end_grace; do sleep 0.2; done";
+        lab.ssh_within("server", &format!("lab-export {export}; lab-nfsd; {wait}"), 90)?;
+        let results = folder.path().join(export);
+        let mut command = peer::ours_inside(lab);
+        command.args(["run", "nfs://10.77.0.1/export?version=4.2", "--pnfs", "on"]);
+        command.args(["--workload", "stream", "--file-size", "256KiB", "--trials", "1"]);
+        command.args(["--verify", "true", "--results"]).arg(&results);
+        proc::capture_stdout(&mut command)?;
+        let evidence = peer::OURS.evidence(&results, "pnfs-fallback")?.unwrap_or_default();
+        println!("{export}: {evidence}");
+        ensure!(evidence.ends_with(&format!(": the server offers {reason}")), "{evidence:?}");
+    }
     Ok(())
 }

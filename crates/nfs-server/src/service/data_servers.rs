@@ -51,6 +51,10 @@ impl Service {
         context: &Context,
     ) -> Result<Option<(Change, usize)>, FsError> {
         let Some(pnfs) = &self.shared.pnfs else { return Ok(None) };
+        // Without data there is only something to check, as for files in the store.
+        if data.is_empty() {
+            return Ok(None);
+        }
         let found = self.shared.fs.attributes(id)?;
         context.caller.check_data(found.protection(), WRITE)?;
         let placement = match self.shared.fs.place(id, || pnfs.place()) {
@@ -59,10 +63,7 @@ impl Service {
         };
         let length = data.len() as u64;
         let end = offset.checked_add(length).ok_or(FsError::FileTooBig)?;
-        if length > 0 {
-            pnfs.write(&placement, DataRange { file: id.number(), offset, length }, data)?;
-        }
-        let end = if length > 0 { end } else { 0 };
+        pnfs.write(&placement, DataRange { file: id.number(), offset, length }, data)?;
         let change = self.shared.fs.note_written(id, end, None, context)?;
         Ok(Some((change, data.len())))
     }
