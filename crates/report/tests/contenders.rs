@@ -236,6 +236,21 @@ fn does_not_rank_unknown_tiers() {
 }
 
 #[test]
+fn names_caveats_of_results() {
+    let mut campaign = campaign();
+    for trial in &mut campaign.runs[1].trials {
+        trial.passes[0].caveats.push(CaveatCode::NotQuiet.because("planted"));
+    }
+    let found = json(&campaign, None);
+    let figures = &found["works"][0]["figures"];
+    let has = |at: usize| figures[at]["caveats"].to_string().contains("not-quiet");
+    assert_eq!([has(0), has(1), has(2)], [false, true, false], "{figures}");
+    let text = text(&campaign);
+    assert!(row(&text, "Figures of contenders", "quick").contains("not-quiet"), "{text}");
+    assert!(!row(&text, "Figures of contenders", "safe").contains("not-quiet"), "{text}");
+}
+
+#[test]
 fn computes_ratios_of_medians() {
     let found = json(&campaign(), None);
     assert_eq!(found["baseline"], "safe");

@@ -1,6 +1,9 @@
 //! Every workload runs from the command line, and so does a shortened version of every built-in
 //! plan.
 
+use std::path::Path;
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::cli::{Cli, End};
@@ -528,6 +531,25 @@ fn does_what_fio_does() {
         let reasons = compared["reasons"].as_array().unwrap();
         let same = |it: &&Value| it["finding"] == "same" && it["text"] == work.as_str();
         assert_eq!(reasons.iter().filter(same).count(), 1, "{work}: {compared}");
+    }
+    cli.assert_target_is_empty();
+}
+
+#[test]
+#[ignore = "takes seconds: runs every night"]
+fn script_runs_tools_in_turn() {
+    let cli = Cli::new();
+    let program = Path::new(env!("CARGO_BIN_EXE_dfsbench"));
+    let path = std::env::var("PATH").unwrap();
+    let mut command = Command::new("sh");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/same-io.sh"));
+    command.args(["target", "2", "1"]).current_dir(cli.folder());
+    command.env("PATH", format!("{}:{path}", program.parent().unwrap().display()));
+    let end = End::from_output(command.output().unwrap());
+    assert_eq!(end.code, 0, "{end:?}");
+    for tool in ["dd", "dfsbench", "fio"] {
+        let row = end.stdout.lines().find(|line| line.starts_with(&format!("| {tool} |")));
+        assert_eq!(row.map(|row| row.matches(" to ").count()), Some(2), "{tool}: {end:?}");
     }
     cli.assert_target_is_empty();
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use procfs::net::{TcpNetEntry, TcpState};
+use procfs::{Current as _, Uptime};
 
 use crate::commands::{self, Runner, SOON, filled_lines, join_last};
 use crate::error::LabError;
@@ -97,7 +98,7 @@ pub(crate) fn await_service(
     attempt: impl Fn(&Runner) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
     let StartCondition { what, mark, has_program } = *awaited;
-    let mut waited = Duration::ZERO;
+    let mut waiting = Waiting::start();
     loop {
         let tried = attempt(runner);
         let Err(error) = tried else { return Ok(()) };
@@ -105,6 +106,7 @@ pub(crate) fn await_service(
             return Err(error);
         }
         runner.reap();
+        let waited = waiting.time();
         // A program that daemonizes is invisible for a moment.
         let is_gone = has_program && waited >= GONE_AFTER && processes::marked(mark).is_empty();
         if is_gone || waited >= limit {
@@ -117,8 +119,7 @@ pub(crate) fn await_service(
             return Err(LabError::Silent { what: what.to_owned(), why });
         }
         runner.check_stop(what)?;
-        pause(SERVICE_POLL);
-        waited += SERVICE_POLL;
+        waiting.pause(SERVICE_POLL);
     }
 }
 
@@ -132,14 +133,14 @@ pub(crate) fn await_quiet(
     busy: &str,
     limit: Duration,
 ) -> Result<(), LabError> {
-    let mut waited = Duration::ZERO;
+    let mut waiting = Waiting::start();
     loop {
         let output = runner.output(argv, SOON)?;
         let is_busy = !busy.is_empty() && output.stdout.contains(busy);
         if output.status.success() && !is_busy {
             return Ok(());
         }
-        if waited >= limit {
+        if waiting.time() >= limit {
             let what = commands::show(argv);
             let seconds = limit.as_secs();
             let text = [output.stdout, output.stderr].join("\n");
@@ -147,9 +148,35 @@ pub(crate) fn await_quiet(
             return Err(LabError::Silent { what, why });
         }
         runner.check_stop(&commands::show(argv))?;
-        pause(QUIET_POLL);
-        waited += QUIET_POLL;
+        waiting.pause(QUIET_POLL);
     }
+}
+
+/// Time spent with attempts, which may take longer than the pauses between them.
+struct Waiting {
+    /// Time since the host was booted; `None` if /proc doesn't have it.
+    began: Option<Duration>,
+    paused: Duration,
+}
+
+impl Waiting {
+    fn start() -> Self {
+        Self { began: uptime(), paused: Duration::ZERO }
+    }
+
+    fn pause(&mut self, duration: Duration) {
+        pause(duration);
+        self.paused += duration;
+    }
+
+    fn time(&self) -> Duration {
+        let since = self.began.zip(uptime()).map(|(began, now)| now.saturating_sub(began));
+        since.unwrap_or_default().max(self.paused)
+    }
+}
+
+fn uptime() -> Option<Duration> {
+    Uptime::current().ok().map(|uptime| uptime.uptime_duration())
 }
 
 /// Connects to a loopback TCP port.
@@ -275,7 +302,24 @@ fn is_debug(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::last_lines;
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn attempts_count_as_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let awaited = StartCondition { what: "it", mark: folder.path(), has_program: false };
+        let tries = Cell::new(0);
+        let slow = |_: &Runner| {
+            tries.set(tries.get() + 1);
+            pause(Duration::from_millis(150));
+            Err(LabError::Refused("not yet".to_owned()))
+        };
+        let limit = Duration::from_millis(100);
+        let error = await_service(&mut Runner::default(), &awaited, limit, slow).unwrap_err();
+        assert_eq!(tries.get(), 1, "{error}");
+    }
 
     #[test]
     fn filters_ssh_debug_lines() {

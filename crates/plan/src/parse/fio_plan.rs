@@ -1,8 +1,9 @@
 //! Translates jobs of fio into a plan that does the same with fio and with dfsbench, in turn.
 //!
 //! [`plan_like_fio`] is the entry point. fio gets each job's own options, and our settings follow
-//! from them. Each of several jobs is a target, so that both tools are compared job by job. What has no counterpart and changes the result is an error, unless the user accepts
-//! that only fio does it.
+//! from them. Each of several jobs is a target, so that both tools are compared job by job. What
+//! has no counterpart and changes the result is an error, unless the user accepts that only fio
+//! does it.
 //!
 //! **Source:** fio(1) of fio 3.33: meaning and default of each option.
 

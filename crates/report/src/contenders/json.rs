@@ -54,6 +54,8 @@ struct WorkPart<'a> {
 #[derive(Serialize)]
 struct FigurePart {
     verdict: &'static str,
+    /// Codes of the caveats that mark the result.
+    caveats: Vec<&'static str>,
     trials: u32,
     per_s: Option<f64>,
     per_s_low: Option<f64>,
@@ -118,6 +120,7 @@ fn part_of<'a>(work: &'a Work<'_>, baseline: usize) -> WorkPart<'a> {
         let cost = Cost::from_row(row);
         figures.push(Some(FigurePart {
             verdict: row.judged.verdict.name(),
+            caveats: row.marks().iter().map(|caveat| caveat.code.code()).collect(),
             trials: row.judged.trials_used,
             per_s: rate.map(|rate| rate.median),
             per_s_low: interval.map(|(low, _)| low),

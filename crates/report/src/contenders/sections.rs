@@ -282,6 +282,7 @@ fn figures_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
                 cells.push(Cell::text(humanize::trials(&row.judged)));
             }
         }
+        cells.push(Cell::text(row.codes()));
         rows.push(TableRow { cells, ..TableRow::default() });
     }
     let mut columns = Column::all(&[
@@ -290,8 +291,10 @@ fn figures_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
         ("median", Role::Rate),
         ("95 % interval", Role::Words),
         ("n", Role::Number),
+        ("caveats", Role::Words),
     ]);
     columns[0].width_max = 24;
+    columns[5].width_max = 40;
     Table { caption: work.name(), columns, rows, ..Table::default() }
 }
 
