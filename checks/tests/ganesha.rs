@@ -234,7 +234,10 @@ fn name_missing_layouts(export: &Export) -> Result<()> {
         let evidence = OURS.evidence(&results, "pnfs-fallback")?;
         println!("--pnfs {pnfs}: {evidence:?}");
         ensure!(evidence.is_some() == reason.is_some(), "{evidence:?}");
-        ensure!(evidence.unwrap_or_default().ends_with(reason.unwrap_or_default()), "no {reason:?}");
+        ensure!(
+            evidence.unwrap_or_default().ends_with(reason.unwrap_or_default()),
+            "no {reason:?}"
+        );
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ pub use local_server::find_server;
 pub use loops::{about_loops, about_uncounted_loops};
 pub use memory::about_memory;
 pub use mount::{IN_FLIGHT_MAX, about_mount, mount_traffic};
-pub use paths::about_paths;
+pub use paths::{about_data_servers, about_paths};
 pub use ranges::{about_copies, about_holes, is_unsupported};
 pub(crate) use ranges::{copies_followed, ends_found};
 pub use segments::{LOST_MIN, SEGMENTS_AGAIN_MAX, about_segments};
@@ -238,6 +238,7 @@ pub fn about_pnfs(counts: &PnfsCounts) -> Option<Caveat> {
     add(counts.recalled, "recalled layouts");
     add(counts.refused, "calls that failed at data servers");
     add(counts.lost_servers, "lost data servers");
+    add(counts.regained, "layouts got again");
     let why = if why.is_empty() { String::new() } else { format!("; {}", why.join(", ")) };
     let evidence = format!(
         "{} of {} ({} %) went through the metadata server ({source}){why}",

@@ -24,7 +24,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::{ClientResult, Completion, Op, PathWork, WireBytes};
+use model::{ClientResult, Completion, Op, PathWork, PnfsWork, WireBytes};
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::Kind;
 use workload::Mismatches;
@@ -102,6 +102,12 @@ pub trait Backend: Send {
         Vec::new()
     }
 
+    /// Returns what the servers of a pNFS cluster did, if the backend used layouts. Called after
+    /// the pass.
+    fn pnfs_work(&self) -> Option<PnfsWork> {
+        None
+    }
+
     /// Returns the results of each emulated client, if they were recorded. Called after the pass.
     fn clients(&self) -> Vec<ClientResult> {
         Vec::new()
@@ -166,6 +172,8 @@ pub struct PnfsCounts {
     pub without_layout: u64,
     /// Layouts that the server recalled.
     pub recalled: u64,
+    /// Layouts that took the place of one that was recalled, or that data servers refused.
+    pub regained: u64,
     /// READs and WRITEs that a data server refused, and that went to the metadata server instead.
     pub refused: u64,
     /// Data servers that could no longer be reached.
@@ -181,6 +189,7 @@ impl PnfsCounts {
         self.files += other.files;
         self.without_layout += other.without_layout;
         self.recalled += other.recalled;
+        self.regained += other.regained;
         self.refused += other.refused;
         self.lost_servers += other.lost_servers;
     }

@@ -146,6 +146,11 @@ pub(crate) const RETURN_WITHIN_NS: u64 = 5_000_000_000;
 /// **Source:** Linux, `FF_LAYOUTSTATS_REPORT_INTERVAL`.
 pub(crate) const LAYOUT_STATS_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How long to wait until a layout that was lost is requested again. Recalls and refusals of the
+/// same file double it, up to the maximum.
+pub(crate) const LAYOUTGET_WAIT_MIN: Duration = Duration::from_millis(500);
+pub(crate) const LAYOUTGET_WAIT_MAX: Duration = Duration::from_secs(32);
+
 const _: () = assert!(STOPPED_CLEAN_UP_IDLE_MAX.as_nanos() < STOPPED_CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(STOPPED_CLEAN_UP_MAX.as_nanos() < CLEAN_UP_MAX.as_nanos());
 const _: () = assert!(INTERVAL_TIMES_MAX.is_multiple_of(2));

@@ -12,8 +12,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 
 use model::{
     Caveat, ClientResult, FrameDelivery, KindResult, OfferedLoad, Pass, PassResult, PathWork,
-    ProcessorWait, RunSpec, Scope, Share, Span, Stalls, TimelinePoint, WarmedUp, Work, WorkerTime,
-    panicked,
+    PnfsWork, ProcessorWait, RunSpec, Scope, Share, Span, Stalls, TimelinePoint, WarmedUp, Work,
+    WorkerTime, panicked,
 };
 use workload::OpStream;
 use workload::journal::AckedDurability;
@@ -63,6 +63,7 @@ struct WorkerReport {
     tally: BackendCounts,
     clients: Vec<ClientResult>,
     paths: Vec<PathWork>,
+    pnfs: Option<PnfsWork>,
     caveats: Vec<Caveat>,
 }
 
@@ -371,6 +372,7 @@ impl Ready {
             tally,
             clients: backend.clients(),
             paths: backend.paths(),
+            pnfs: backend.pnfs_work(),
             caveats,
         }
     }
@@ -585,6 +587,9 @@ impl MeasuredPass {
         }
         KindResult::merge_all(&mut self.result.kinds, kinds);
         PathWork::merge_all(&mut scope.paths, &report.paths);
+        if let Some(work) = &report.pnfs {
+            scope.pnfs.get_or_insert_default().add(work);
+        }
         self.result.clients.extend(report.clients);
         for caveat in report.caveats {
             if !self.result.caveats.contains(&caveat) {

@@ -4,6 +4,7 @@ mod config;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, PnfsCounts};
@@ -16,9 +17,11 @@ use model::{
     Pnfs, RunSpec, Share, Target, Workload,
 };
 use nfs_client::Mount;
+use nfs_client::proto::Status;
 use nfs_client::proto::nfs4::OpCode;
 use nfs_server::{
-    DataServerAddress, DataServers, LayoutEvent, LayoutKind, PnfsConfig, Server, ServerConfig,
+    DataServerAddress, DataServers, ErrorFault, FaultPlan, FaultedCalls, LayoutEvent, LayoutKind,
+    PartsPerMillion, PnfsConfig, Server, ServerConfig,
 };
 
 const FILE_BYTES: u64 = 3 << 20;
@@ -43,8 +46,8 @@ struct JumpingClock {
 }
 
 impl JumpingClock {
-    fn jump(&self, seconds: u64) {
-        self.ahead_ns.fetch_add(seconds * 1_000_000_000, Ordering::Relaxed);
+    fn jump(&self, time: Duration) {
+        self.ahead_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
@@ -77,6 +80,10 @@ impl Rig {
     ) -> Self {
         let config = PnfsConfig { servers, layout, stripe_unit, mirrors };
         let config = ServerConfig { pnfs: Some(config), ..ServerConfig::default() };
+        Self::on(config, (version, pnfs))
+    }
+
+    fn on(config: ServerConfig, (version, pnfs): (NfsVersion, Pnfs)) -> Self {
         let server = Server::start(config).unwrap();
         let settings = NfsSettings { version, pnfs, ..NfsSettings::default() };
         let spec = RunBuilder::new(Workload::Stream)
@@ -162,6 +169,8 @@ fn bypasses_metadata_server() {
     for (layout, pnfs, version) in [
         (LayoutKind::FlexFiles, Pnfs::On, NfsVersion::V4_2),
         (LayoutKind::FlexFiles, Pnfs::FlexFiles, NfsVersion::V4_1),
+        (LayoutKind::FlexFilesV4, Pnfs::FlexFiles, NfsVersion::V4_2),
+        (LayoutKind::FlexFilesTight, Pnfs::On, NfsVersion::V4_1),
         (LayoutKind::Files, Pnfs::Files, NfsVersion::V4_1),
     ] {
         let rig = Rig::new((layout, unit, 1), (version, pnfs));
@@ -173,10 +182,11 @@ fn bypasses_metadata_server() {
             let moved = (measured.tally.write_bytes, measured.tally.read_bytes);
             let all = if pass == Pass::Write { (Some(ALL), Some(0)) } else { (Some(0), Some(ALL)) };
             assert_eq!(moved, all);
-            let past = value(&facts, "bytes past the metadata server");
-            assert_eq!(past, Some("100.0 %, 6 MiB"));
-            assert_eq!(value(&facts, "data servers").unwrap().matches("(33.3 %)").count(), 3);
-            let is_flexible = layout == LayoutKind::FlexFiles;
+            let work = measured.result.scope.pnfs.unwrap();
+            let bytes: Vec<_> = work.data_servers.iter().map(|server| server.bytes).collect();
+            assert_eq!((bytes, work.metadata_bytes), (vec![ALL / 3; 3], 0));
+            assert!(work.data_servers.iter().all(|server| server.connections == WORKERS));
+            let is_flexible = layout.is_flexible();
             let reports = value(&facts, "reports to the metadata server");
             assert_eq!(reports, is_flexible.then_some("use with LAYOUTRETURN: 6"));
         }
@@ -184,7 +194,7 @@ fn bypasses_metadata_server() {
         assert_eq!(rig.data_bytes(), [(third, third); 3], "{layout:?}");
         assert_eq!(rig.metadata_bytes(), (0, 0), "{layout:?}");
         let counters = rig.server.counters();
-        let (reports, bytes) = if layout == LayoutKind::FlexFiles { (12, ALL) } else { (0, 0) };
+        let (reports, bytes) = if layout.is_flexible() { (12, ALL) } else { (0, 0) };
         assert_eq!(counters.usage_reports, reports, "two files on three servers, twice");
         let reported = (counters.reported_read_bytes, counters.reported_written_bytes);
         assert_eq!(reported, (bytes, bytes));
@@ -209,7 +219,8 @@ fn writes_mirrors_and_reads_one() {
 fn uses_metadata_server_without_pnfs() {
     let rig = Rig::new((LayoutKind::FlexFiles, 0, 1), (NfsVersion::V4_1, Pnfs::Off));
     let (measured, facts) = rig.run(Pass::Write);
-    assert_eq!((measured.tally.pnfs, facts), (None, Vec::new()));
+    assert_eq!((measured.tally.pnfs, measured.result.scope.pnfs), (None, None));
+    assert_eq!(facts, []);
     assert_eq!(rig.metadata_bytes(), (ALL, 0));
     assert_eq!(rig.server.counters().layouts_granted, 0);
 }
@@ -255,12 +266,110 @@ fn returns_recalled_layout() {
     assert_eq!(execute(backend, OpKind::Write, (0..16).map(offset)), 0);
     assert_eq!(execute(backend, OpKind::Read, (0..16).map(offset)), 0, "verified");
     let pnfs = backend.tally().pnfs.unwrap();
-    assert_eq!(pnfs.recalled, 1);
+    assert!(pnfs.recalled >= 1);
     assert_eq!(pnfs.data_bytes + pnfs.metadata_bytes, (done + 32) * u64::from(IO));
     let (written, read) = rig.metadata_bytes();
     assert_eq!(written + read, pnfs.metadata_bytes);
-    assert!(written >= 16 * u64::from(IO));
-    assert_eq!(rig.server.counters().layouts_recalled, 1);
+    assert!(rig.server.counters().layouts_recalled >= 1);
+}
+
+/// Writes and reads the file of a worker until it all goes to data servers again; returns the
+/// counts and the number of ops.
+fn return_to_data_servers(rig: &Rig, backend: &mut dyn Backend) -> (PnfsCounts, u64) {
+    let offsets = || (0..4).map(|index: u64| index * u64::from(IO));
+    let mut ops = 0;
+    loop {
+        let before = backend.tally().pnfs.unwrap();
+        assert_eq!(execute(backend, OpKind::Write, offsets()), 0);
+        assert_eq!(execute(backend, OpKind::Read, offsets()), 0, "verified");
+        ops += 8;
+        let now = backend.tally().pnfs.unwrap();
+        if now.regained > 0 && now.metadata_bytes == before.metadata_bytes {
+            return (now, ops);
+        }
+        rig.clock.jump(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn gets_layout_again() {
+    for (layout, event) in [
+        (LayoutKind::FlexFiles, LayoutEvent::Recall),
+        (LayoutKind::Files, LayoutEvent::Recall),
+        (LayoutKind::FlexFiles, LayoutEvent::Fence),
+        (LayoutKind::FlexFilesV4, LayoutEvent::Fence),
+        (LayoutKind::FlexFilesTight, LayoutEvent::Fence),
+        (LayoutKind::FlexFiles, LayoutEvent::Revoke),
+    ] {
+        let rig = Rig::new((layout, 64 << 10, 1), (NfsVersion::V4_1, Pnfs::On));
+        rig.target.prepare(&rig.spec, Pass::Write).unwrap();
+        let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+        let backend = opened.backend.as_mut();
+        assert_eq!(execute(backend, OpKind::Write, std::iter::once(0)), 0);
+        rig.server.take_back_layouts_now(event);
+        let (pnfs, ops) = return_to_data_servers(&rig, backend);
+        let all = (ops + 1) * u64::from(IO);
+        assert_eq!(pnfs.data_bytes + pnfs.metadata_bytes, all, "{event:?}");
+        assert!(pnfs.data_bytes >= 8 * u64::from(IO), "{event:?}: {pnfs:?}");
+        assert_eq!(rig.metadata_bytes().0 + rig.metadata_bytes().1, pnfs.metadata_bytes);
+        assert_eq!(pnfs.recalled, u64::from(event == LayoutEvent::Recall));
+        assert_eq!(pnfs.refused > 0, event != LayoutEvent::Recall, "{event:?}: {pnfs:?}");
+        backend.end();
+        drop(opened);
+        let facts = rig.target.end_pass(Pass::Write);
+        let expected = format!("{} recalled, {} got again", pnfs.recalled, pnfs.regained);
+        assert_eq!(value(&facts, "layouts"), Some(expected.as_str()));
+        let counters = rig.server.counters();
+        assert_eq!(counters.layouts_granted, 1 + pnfs.regained, "{event:?}");
+        assert_eq!(counters.layouts_granted, counters.layouts_returned + counters.layouts_revoked);
+    }
+}
+
+#[test]
+fn asks_again_if_refused_for_now() {
+    let config = PnfsConfig {
+        servers: DataServers::Own(2),
+        layout: LayoutKind::FlexFiles,
+        stripe_unit: 64 << 10,
+        mirrors: 1,
+    };
+    let refusal = ErrorFault {
+        calls: FaultedCalls::V4(OpCode::Layoutget.number()),
+        status: Status::RecallConflict,
+        share: PartsPerMillion(500_000),
+    };
+    // The first LAYOUTGET has to succeed.
+    let (rig, mut opened) = (0..)
+        .find_map(|seed| {
+            let faults = FaultPlan { errors: vec![refusal], seed, ..FaultPlan::default() };
+            let config =
+                ServerConfig { pnfs: Some(config.clone()), faults, ..ServerConfig::default() };
+            let rig = Rig::on(config, (NfsVersion::V4_2, Pnfs::On));
+            rig.target.prepare(&rig.spec, Pass::Write).unwrap();
+            let opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+            opened.backend.tally().pnfs.is_some().then_some((rig, opened))
+        })
+        .unwrap();
+    let backend = opened.backend.as_mut();
+    let refused = || {
+        let errors = rig.server.counters().errors;
+        errors.get(&Status::RecallConflict).copied().unwrap_or(0)
+    };
+    let before = refused();
+    let mut recalls = 0;
+    while refused() == before {
+        rig.server.take_back_layouts_now(LayoutEvent::Recall);
+        recalls += 1;
+        while backend.tally().pnfs.unwrap().recalled < recalls {
+            assert_eq!(execute(backend, OpKind::Write, std::iter::once(0)), 0);
+        }
+        while backend.tally().pnfs.unwrap().regained < recalls {
+            assert_eq!(execute(backend, OpKind::Write, std::iter::once(0)), 0);
+            rig.clock.jump(Duration::from_millis(200));
+        }
+    }
+    let (pnfs, _) = return_to_data_servers(&rig, backend);
+    assert_eq!((pnfs.recalled, pnfs.regained), (recalls, recalls));
 }
 
 #[test]
@@ -306,7 +415,7 @@ fn reports_use_at_intervals() {
         let offsets = || (0..4).map(|index: u64| index * u64::from(IO));
         assert_eq!(execute(backend, OpKind::Write, offsets()), 0);
         assert_eq!(rig.operations(OpCode::Layoutstats), 0, "it is not yet time");
-        rig.clock.jump(61);
+        rig.clock.jump(Duration::from_secs(61));
         if version == NfsVersion::V4_2 {
             while rig.operations(OpCode::Layoutstats) < 3 {
                 assert_eq!(execute(backend, OpKind::Read, offsets()), 0);

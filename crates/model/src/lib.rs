@@ -37,7 +37,7 @@ pub use results::campaign::{
 pub use results::client::{ClientRecord, ClientResult, ClientTimes};
 pub use results::held_ops::HeldOps;
 pub use results::histogram::Histogram;
-pub use results::path::PathWork;
+pub use results::path::{PathWork, PnfsWork};
 pub use results::scope::{
     FrameDelivery, ListingCalls, ListingWork, OfferedLoad, ProgramUse, Scope, TrainingWork,
     WarmedUp, WireBytes, WorkerTime, WorkingSet,

@@ -7,11 +7,12 @@
 //! only. **Source:** RFC 8881 chapters 12 and 13, RFC 8435.
 
 mod data_servers;
+mod devices;
 mod parse;
 
 use nfs_proto::client::File;
 use nfs_proto::nfs4::{
-    Attributes, Bitmap, DeviceError, DeviceId, FlexIoError, FlexIoStats, FlexLayoutReturn, Layout,
+    Attributes, Bitmap, DeviceError, DeviceId, FlexIoError, FlexIoStats, FlexLayoutReturn,
     LayoutIoMode, LayoutReturn, LayoutUpdate, List, Op, OpCode, OpOk, Stateid, Wire as _,
     attribute, layout_type,
 };
@@ -23,7 +24,8 @@ use crate::error::CallFailure;
 use crate::mount::Mount;
 
 pub use data_servers::{DataServer, DataServers};
-use parse::ParsedLayout;
+use devices::GrantedLayout;
+pub use devices::KnownDevices;
 
 /// Largest result of LAYOUTGET and GETDEVICEINFO that is requested, in bytes.
 const RESULT_BYTES_MAX: u32 = 64 * 1024;
@@ -195,52 +197,15 @@ impl Mount {
         let Some(layout_type) = types.iter().copied().find(is_wanted) else {
             return Err(NoLayout::OtherTypes(types));
         };
-        let (stateid, parsed) = self.call_layoutget(file, iomode, layout_type)?;
-        let used = parsed.and_then(|parsed| servers.resolve(self, parsed, stateid));
+        let ops = layoutget_ops(&file, layout_type, iomode);
+        let got = self.control.compound(&ops, |event| GrantedLayout::decode(event, &file));
+        let GrantedLayout { stateid, layout, .. } = got.map_err(NoLayout::Refused)?;
+        let used = layout.and_then(|parsed| servers.resolve(self, &parsed, stateid));
         if used.is_err() {
             // What is not used must not be recalled later.
             let _ = self.call_layoutreturn(file, layout_type, stateid, &[]);
         }
         used
-    }
-
-    /// Calls LAYOUTGET and returns the stateid and the layout, if it is usable.
-    fn call_layoutget(
-        &mut self,
-        file: File,
-        iomode: LayoutIoMode,
-        layout_type: u32,
-    ) -> Result<(Stateid, Result<ParsedLayout, NoLayout>), NoLayout> {
-        let get = Op::Layoutget {
-            signal_available: false,
-            layout_type,
-            iomode,
-            offset: 0,
-            length: u64::MAX,
-            min_length: MIN_LENGTH,
-            stateid: file.stateid,
-            maxcount: RESULT_BYTES_MAX,
-        };
-        let ops = [Op::Putfh { file: file.handle }, get];
-        let got = self.control.compound(&ops, |event| {
-            let OpOk::Layoutget { stateid, layouts, .. } = event.result_of(OpCode::Layoutget)?
-            else {
-                return Err(unexpected());
-            };
-            let whole = layouts.iter().next().filter(|layout: &Layout<'_>| {
-                layouts.len() == 1 && layout.offset == 0 && layout.length == u64::MAX
-            });
-            Ok((
-                stateid,
-                match whole {
-                    Some(layout) => {
-                        ParsedLayout::decode(&layout, &file).map_err(NoLayout::Malformed)
-                    }
-                    None => Err(NoLayout::Partial),
-                },
-            ))
-        });
-        got.map_err(NoLayout::Refused)
     }
 
     /// Returns a layout, and reports errors of its data servers.
@@ -268,6 +233,25 @@ impl Mount {
         let ops = return_ops(&file, layout_type, stateid, &body);
         self.control.compound(&ops, |event| event.result_of(OpCode::Layoutreturn).map(drop))
     }
+}
+
+/// Returns the operations that get a layout of a whole open file.
+pub const fn layoutget_ops(
+    file: &File,
+    layout_type: u32,
+    iomode: LayoutIoMode,
+) -> [Op<'static>; 2] {
+    let get = Op::Layoutget {
+        signal_available: false,
+        layout_type,
+        iomode,
+        offset: 0,
+        length: u64::MAX,
+        min_length: MIN_LENGTH,
+        stateid: file.stateid,
+        maxcount: RESULT_BYTES_MAX,
+    };
+    [Op::Putfh { file: file.handle }, get]
 }
 
 /// Writes the body of a LAYOUTRETURN: reports of errors and of how much was read and written, if

@@ -14,9 +14,10 @@ pub(crate) mod host_activity;
 pub(crate) mod host_settings;
 pub(crate) mod next_step;
 pub(crate) mod notes;
-mod paths;
+pub(crate) mod paths;
 pub(crate) mod requirements;
 pub(crate) mod row_excerpt;
+pub(crate) mod scaling;
 pub(crate) mod trials;
 
 use std::cell::LazyCell;
@@ -120,16 +121,18 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
     document.parts.extend(costs.section(form).map(DocumentPart::Section));
     document.parts.extend(tools.section().map(DocumentPart::Section));
     document.parts.extend(conclusions::section::section(sheet, form).map(DocumentPart::Section));
-    for section in contenders::report_sections(sheet) {
-        document.push(section);
-    }
+    let contenders = contenders::report_sections(sheet);
+    let has_contenders = !contenders.is_empty();
+    document.parts.extend(contenders.into_iter().map(DocumentPart::Section));
     document.parts.extend(cache_sizes::section(sheet, form).map(DocumentPart::Section));
     if form == Form::Html {
         document.parts.push(DocumentPart::Page(page::before_figures(sheet, &effects)));
     }
     let excerpt = RowExcerpt::new(sheet, screen);
     document.push(figures_section(sheet, form, &excerpt, screen));
-    document.parts.extend(paths::section(sheet, form).map(DocumentPart::Section));
+    let scaling = scaling::section(sheet, form, has_contenders);
+    let more = [scaling, paths::data_servers(sheet, form), paths::section(sheet, form)];
+    document.parts.extend(more.into_iter().flatten().map(DocumentPart::Section));
     if form == Form::Text && !screen.is_whole() {
         if !excerpt.is_whole {
             let factors = row_excerpt::dominant_factors(&effects);

@@ -7,7 +7,6 @@
 
 mod conditions;
 mod extreme_rows;
-mod factor_levels;
 mod forest_plot;
 mod heat_map;
 mod host_activity;

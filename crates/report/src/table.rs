@@ -6,11 +6,13 @@
 
 pub(crate) mod best_and_worst;
 pub(crate) mod columns;
+pub(crate) mod factor_levels;
 pub(crate) mod joined_campaigns;
 pub(crate) mod local_disk;
 pub(crate) mod pivot;
 pub(crate) mod rate_metric;
 pub(crate) mod row;
+pub(crate) mod scaling;
 pub(crate) mod setting_number;
 pub(crate) mod title;
 
@@ -23,6 +25,7 @@ use model::units::Size;
 use model::{Campaign, CaveatCode, Conclusion, NamedLoad, Pass, Requirement, Run, Severity};
 use stats::{CaveatExtent, Judged, judge};
 
+use factor_levels::DATA_SERVERS;
 use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions, declared_requirements};
 
 pub(crate) use local_disk::is_on_local_disk;
@@ -316,6 +319,16 @@ fn show_granted(run: &Run, settings: &mut [(&'static str, String)]) {
     }
 }
 
+/// Adds the number of data servers that layouts named, unless a setting determines it.
+fn show_data_servers(run: &Run, settings: &mut Vec<(&'static str, String)>) {
+    let passes = run.trials.iter().flat_map(|trial| &trial.passes);
+    let works = passes.filter_map(|pass| pass.scope.pnfs.as_ref());
+    let count = works.map(|work| work.data_servers.len()).max().unwrap_or(0);
+    if count > 0 && !settings.iter().any(|(name, _)| *name == DATA_SERVERS) {
+        settings.push((DATA_SERVERS, count.to_string()));
+    }
+}
+
 /// Settings at the beginning of every table.
 const LEADING: [&str; 2] = ["target", "workload"];
 
@@ -330,6 +343,7 @@ impl<'a> Settings<'a> {
         for run in &campaign.runs {
             let mut settings = run.spec.settings();
             show_granted(run, &mut settings);
+            show_data_servers(run, &mut settings);
             for (name, value) in &settings {
                 if !run.spec.is_unset(name, value) {
                     requested.insert(*name);
@@ -370,7 +384,10 @@ impl<'a> Settings<'a> {
         // so they need none of their own.
         for follows in [false, true] {
             for name in &self.names {
-                let is_own = *name == NamedLoad::NAME || self.decided(name, &columns).is_none();
+                // Clusters of different size are usually different targets.
+                let is_shown = *name == NamedLoad::NAME
+                    || *name == DATA_SERVERS && self.grouped(name, &[]).is_none();
+                let is_own = is_shown || self.decided(name, &columns).is_none();
                 if FOLLOWING.contains(name) == follows && is_own {
                     columns.push(*name);
                 }

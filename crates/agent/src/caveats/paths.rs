@@ -1,8 +1,8 @@
-//! Caveats about several addresses of a server: one that failed, and one that was much slower than
-//! the others or carried nothing.
+//! Caveats about several addresses of a server, or several data servers of a cluster: one that
+//! failed, and one that was much slower than the others or carried nothing.
 
 use model::units::Nanos;
-use model::{Caveat, CaveatCode, Evidence, PathWork};
+use model::{Caveat, CaveatCode, Evidence, PathWork, PnfsWork};
 
 /// How many times as long the ops of one address may take as those of the fastest one: with fixed
 /// shares of the queue depth, it then carries less than a third.
@@ -13,19 +13,27 @@ pub(crate) const OPS_MIN: u64 = 100;
 
 /// Raises caveats about what each of the server's addresses did.
 pub fn about_paths(paths: &[PathWork]) -> Vec<Caveat> {
-    let mut caveats = Vec::new();
-    caveats.extend(about_losses(paths));
-    caveats.extend(about_balance(paths));
-    caveats
+    let moved = |path: &PathWork| {
+        format!(", {} calls in flight moved to another address", path.moved_calls)
+    };
+    about_losses(paths, moved).into_iter().chain(about_balance(paths)).collect()
 }
 
-fn about_losses(paths: &[PathWork]) -> Option<Caveat> {
+/// Raises caveats about what each data server of a cluster did.
+pub fn about_data_servers(work: &PnfsWork) -> Vec<Caveat> {
+    let servers = &work.data_servers;
+    about_losses(servers, |_| String::new()).into_iter().chain(about_balance(servers)).collect()
+}
+
+/// `moved` tells what happened to the calls that were in flight.
+fn about_losses(paths: &[PathWork], moved: impl Fn(&PathWork) -> String) -> Option<Caveat> {
     let source = "counted by the client";
     let mut losses = Vec::new();
     for path in paths.iter().filter(|path| path.lost_connections > 0) {
+        let PathWork { address, lost_connections, connections, .. } = path;
         losses.push(format!(
-            "{}: {} of {} connections lost, {} calls in flight moved to another address",
-            path.address, path.lost_connections, path.connections, path.moved_calls
+            "{address}: {lost_connections} of {connections} connections lost{}",
+            moved(path)
         ));
     }
     let lost = paths.iter().map(|path| path.lost_connections).sum();
@@ -104,5 +112,22 @@ mod tests {
         let caveats = about_paths(&[path("a", 900, 1_000), lost]);
         assert_eq!(caveats.len(), 1);
         insta::assert_snapshot!(caveats[0].evidence, @"b: 1 of 2 connections lost, 7 calls in flight moved to another address (counted by the client)");
+    }
+
+    #[test]
+    fn compares_data_servers() {
+        let of = |servers: [PathWork; 3]| {
+            let work = PnfsWork { data_servers: servers.into(), metadata_bytes: 0 };
+            about_data_servers(&work)
+        };
+        let fast = |address| path(address, 300, 1_000);
+        assert_eq!(of([fast("a"), fast("b"), path("c", 200, 2_900)]), []);
+        let slow = of([fast("a"), path("b", 200, 5_000), fast("c")]);
+        assert_eq!(slow.len(), 1);
+        assert_eq!(slow[0].code, CaveatCode::PathsUneven);
+        assert!(slow[0].evidence.contains("over b and"), "{}", slow[0].evidence);
+        let lost = of([fast("a"), PathWork { lost_connections: 2, ..path("b", 9, 1) }, fast("c")]);
+        assert_eq!(lost.len(), 1);
+        insta::assert_snapshot!(lost[0].evidence, @"b: 2 of 2 connections lost (counted by the client)");
     }
 }

@@ -10,7 +10,7 @@ use engine::{InventoryScope, MeasuredPass};
 use fleet::{Assignment, KindTotals, PassEnd, Report, TrialAbort};
 use lab::facts::memory::Memory;
 use model::soak::Recovery;
-use model::{Caveat, CaveatCode, Evidence, Fact, Pass, PassResult, RunSpec, Share};
+use model::{Caveat, CaveatCode, Evidence, Fact, Pass, PassResult, Pnfs, PnfsWork, RunSpec, Share};
 
 use super::{FinishedPass, Trial, read_clocks};
 use crate::accounting::{self, CrossCheckSources};
@@ -57,6 +57,11 @@ impl Trial<'_> {
             result.cross_checks = accounting::cross_checks(spec, &result, &sources);
             result.caveats.extend(caveats::about_recovery(&tally.recovered));
             result.caveats.extend(caveats::about_paths(&result.scope.paths));
+            if spec.nfs().pnfs != Pnfs::Off {
+                count_without_layouts(&mut result);
+            }
+            let data_servers = result.scope.pnfs.iter().flat_map(caveats::about_data_servers);
+            result.caveats.extend(data_servers);
             if is_whole(&result, &ending) {
                 result.caveats.extend(caveats::recovered(&tally.recovered));
             } else {
@@ -230,6 +235,15 @@ fn is_whole(result: &PassResult, ending: &Ending) -> bool {
     matches!(ending, Ending::Complete | Ending::Stopped)
         && result.errors() == 0
         && accounting::caveats(&result.cross_checks).is_empty()
+}
+
+/// Counts all bytes of a pass at the metadata server if it was to use layouts but had none.
+fn count_without_layouts(result: &mut PassResult) {
+    let metadata_bytes = result.bytes();
+    if metadata_bytes > 0 {
+        let without = || PnfsWork { metadata_bytes, ..PnfsWork::default() };
+        result.scope.pnfs.get_or_insert_with(without);
+    }
 }
 
 /// Reports files that were removed and are kept under another name until a client closes them.

@@ -261,6 +261,7 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
     all.wire = first.wire;
     all.interference.clone_from(&first.interference);
     all.paths.clone_from(&first.paths);
+    all.pnfs.clone_from(&first.pnfs);
     WarmedUp::merge_all(&mut all.warmup, &first.warmup);
     for part in others {
         let more = &part.end.result.scope;
@@ -279,6 +280,9 @@ fn merge_scopes(parts: &[AgentPass], pass: Pass, common: Work) -> Scope {
         WorkerTime::merge_slowest(&mut all.worst_p95, &more.worst_p95);
         all.slots = all.slots.saturating_add(more.slots);
         PathWork::merge_all(&mut all.paths, &more.paths);
+        if let Some(work) = &more.pnfs {
+            all.pnfs.get_or_insert_default().add(work);
+        }
         all.interference.merge(&more.interference);
         WarmedUp::merge_all(&mut all.warmup, &more.warmup);
     }

@@ -18,10 +18,10 @@ mod uncommitted;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use model::{ClientResult, Completion, Op, WireBytes};
+use model::{ClientResult, Completion, Op, PathWork, WireBytes};
 use nfs_client::proto::client::{Event, File};
 use nfs_client::proto::nfs3::StableHow;
-use nfs_client::{Connection, Scratch, TcpCounters};
+use nfs_client::{Connection, PathCounters, Scratch, TcpCounters};
 use workload::Pattern;
 
 use super::{Backend, BackendCounts, LostTarget, RecoveryWork, wait_time};
@@ -33,7 +33,7 @@ use transfers::{Opens, Transfers};
 
 pub use many::Many;
 pub use pnfs::Pnfs;
-pub(crate) use pnfs::{DataUse, LayoutReports, PnfsParts, PnfsTally, RecallBoard};
+pub(crate) use pnfs::{LayoutReports, PnfsParts, PnfsTally, RecallBoard};
 pub use set::NfsFiles;
 pub(crate) use set::PlusListing;
 pub use uncommitted::Grid;
@@ -219,6 +219,16 @@ fn tally_of<'a>(
 fn wire_bytes(connection: &Connection) -> WireBytes {
     let counters = connection.counters();
     WireBytes { sent_bytes: counters.wire_bytes_out, received_bytes: counters.wire_bytes_in }
+}
+
+/// Adds what a connection counted at an address.
+fn add_counters(work: &mut PathWork, counters: &PathCounters) {
+    work.calls += counters.calls;
+    work.sent_bytes += counters.bytes_out;
+    work.received_bytes += counters.bytes_in;
+    work.segments_retransmitted += counters.segments_retransmitted;
+    work.lost_connections += counters.losses;
+    work.moved_calls += counters.moved_calls;
 }
 
 impl Closing for Nfs {

@@ -333,8 +333,8 @@ impl TargetAccess for NfsAccess {
         facts
     }
 
-    /// Returns all delegations, and reports what happened to those of this pass, and how much each
-    /// data server was used, if there were any.
+    /// Returns all delegations, and reports what happened to those of this pass, if there were any,
+    /// and what there is to tell about layouts.
     fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         let now = self.mount().return_delegations();
         let mut last = self.delegations.lock().unwrap_or_else(PoisonError::into_inner);

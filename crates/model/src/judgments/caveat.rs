@@ -203,11 +203,11 @@ codes! {
         "The connection dropped or data was lost during the test; recovering took time.",
         "Look at the server's log; repeat when it is stable.";
     PathLost, "path-lost", Degraded,
-        "An address of the server failed during the test, and its calls moved to another one.",
+        "An address or data server failed during the test, and its calls went elsewhere.",
         "Look at the network to that address; repeat when it is stable, or leave it out.";
     PathsUneven, "paths-uneven", Note,
-        "An address of the server was much slower than another one, or carried nothing.",
-        "Compare the addresses one by one; leave out a slow one.";
+        "An address or data server was much slower than another one, or carried nothing.",
+        "Compare them one by one; leave out a slow one.";
     ServerBusy, "server-busy", Degraded,
         "The server deferred calls (try again later).",
         "Wait for the end of its grace period, or reduce the load.";

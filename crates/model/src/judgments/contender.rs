@@ -101,6 +101,8 @@ pub fn differences<'r>(
     let mut properties: Vec<String> = Vec::new();
     // Of each contender and property all values, in the order of their names or numbers.
     let mut values: BTreeMap<(String, usize), BTreeSet<String>> = BTreeMap::new();
+    // Properties with a value other than the default.
+    let mut set: BTreeSet<String> = BTreeSet::new();
     for run in runs {
         let name = contender_of(run);
         let Some(number) = names.iter().position(|known| *known == name) else { continue };
@@ -110,6 +112,9 @@ pub fn differences<'r>(
         {
             if !properties.iter().any(|known| known == property) {
                 properties.push(property.to_owned());
+            }
+            if !run.is_default(property, &value) || property == Setting::FileSystem.key() {
+                set.insert(property.to_owned());
             }
             values.entry((property.to_owned(), number)).or_default().insert(value);
         }
@@ -123,11 +128,20 @@ pub fn differences<'r>(
             values.sort_by_key(|value| value.parse::<u64>().ok());
             of_each.push(values);
         }
-        if of_each.iter().any(|values| *values != of_each[0]) {
+        let differs = of_each.iter().any(|values| *values != of_each[0]);
+        // Which contenders have a default follows from their access, which is listed.
+        if differs && (set.contains(&what) || !is_same_where_given(&of_each)) {
             found.push(ContenderDifference { what, values: of_each });
         }
     }
     found
+}
+
+/// Returns true if all contenders that have a property have the same values.
+fn is_same_where_given(of_each: &[Vec<String>]) -> bool {
+    let mut given = of_each.iter().filter(|values| !values.is_empty());
+    let first = given.next();
+    given.all(|values| Some(values) == first)
 }
 
 /// Returns the properties of a contender: those of its access method, then its settings.
@@ -253,6 +267,7 @@ fn server_hosts(run: &RunSpec) -> String {
 mod tests {
     use super::*;
     use crate::runs::spec::Durability;
+    use crate::setting::Value;
     use crate::systems::lab::{Host, LabSpec, System};
     use crate::systems::system::{AccessWays, FuseAccess, NfsAccess};
     use crate::targets::nfs::NfsTarget;
@@ -345,6 +360,20 @@ mod tests {
         let both = found(&both);
         let (_, shown) = both.iter().find(|(what, _)| what == "ops in flight").unwrap();
         assert_eq!(shown, &["4, 32", "4"]);
+    }
+
+    #[test]
+    fn omits_defaults_of_one_access() {
+        let with = |name: &str, by_fuse: bool, read_ahead: u64| {
+            let mut run = run(name, by_fuse, "");
+            assert!(by_fuse || Setting::ReadAhead.put(&mut run, Value::Number(read_ahead)));
+            run
+        };
+        let lists = |runs: &[RunSpec]| found(runs).iter().any(|(what, _)| what == "read_ahead");
+        // The FUSE program has none.
+        assert!(!lists(&[with("a", false, 0), with("b", true, 0), with("c", false, 0)]));
+        assert!(lists(&[with("a", false, 4), with("b", true, 0)]));
+        assert!(lists(&[with("a", false, 0), with("b", true, 0), with("c", false, 4)]));
     }
 
     #[test]

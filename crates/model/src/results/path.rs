@@ -1,11 +1,13 @@
-//! What each of a server's addresses did in a pass.
+//! What each of a server's addresses, or each data server of a cluster, did in a pass.
+
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::results::histogram::Histogram;
 use crate::runs::op::{Completion, OpKind, Outcome};
 
-/// Work of a pass over one of the server's addresses, including its warm-up.
+/// Work of a pass over one of the server's addresses, or at a data server, including its warm-up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathWork {
@@ -13,7 +15,7 @@ pub struct PathWork {
     pub address: String,
     /// Connections that were meant for it.
     pub connections: u32,
-    /// Ops that succeeded, not counting syncs.
+    /// Ops that succeeded, not counting syncs; at a data server, its READs and WRITEs.
     pub ops: u64,
     /// Bytes transferred by them.
     pub bytes: u64,
@@ -74,6 +76,39 @@ impl PathWork {
     }
 }
 
+/// What the servers of a pNFS cluster did in a pass, as counted by the client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PnfsWork {
+    /// READs and WRITEs at each data server that the layouts name, sorted by address.
+    pub data_servers: Vec<PathWork>,
+    /// Bytes of READs and WRITEs at the metadata server.
+    pub metadata_bytes: u64,
+}
+
+impl PnfsWork {
+    /// Adds the work of others.
+    pub fn add(&mut self, other: &Self) {
+        PathWork::merge_all(&mut self.data_servers, &other.data_servers);
+        self.data_servers.sort_by_cached_key(|server| {
+            (server.address.parse::<SocketAddr>().ok(), server.address.clone())
+        });
+        self.metadata_bytes = self.metadata_bytes.saturating_add(other.metadata_bytes);
+    }
+
+    /// Returns the bytes at all data servers. Each copy counts.
+    pub fn data_bytes(&self) -> u64 {
+        self.data_servers.iter().map(|server| server.bytes).sum()
+    }
+
+    /// Returns the share of the bytes that went past the metadata server; `None` without any.
+    pub fn direct_share(&self) -> Option<f64> {
+        let direct = self.data_bytes();
+        let all = direct.saturating_add(self.metadata_bytes);
+        (all > 0).then(|| direct as f64 / all as f64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,5 +138,26 @@ mod tests {
             all.iter().map(|path| (&*path.address, path.ops, path.bytes, path.calls)).collect();
         assert_eq!(counts, [("a", 3, 30, 3), ("b", 2, 20, 2), ("c", 1, 10, 1)]);
         assert_eq!(all[1].times.count(), 2);
+    }
+
+    #[test]
+    fn adds_data_servers_in_order() {
+        let server = |address: &str, bytes| PathWork {
+            address: address.into(),
+            bytes,
+            ..PathWork::default()
+        };
+        let part = |servers: &[(&str, u64)], metadata_bytes| PnfsWork {
+            data_servers: servers.iter().map(|(address, bytes)| server(address, *bytes)).collect(),
+            metadata_bytes,
+        };
+        let mut all = PnfsWork::default();
+        assert_eq!(all.direct_share(), None);
+        all.add(&part(&[("10.0.0.10:2049", 20), ("10.0.0.9:2049", 30)], 0));
+        assert_eq!(all.direct_share(), Some(1.0));
+        all.add(&part(&[("10.0.0.9:2049", 10), ("[::1]:2049", 15)], 25));
+        let expected = [("10.0.0.9:2049", 40), ("10.0.0.10:2049", 20), ("[::1]:2049", 15)];
+        assert_eq!(all, part(&expected, 25));
+        assert_eq!((all.data_bytes(), all.direct_share()), (75, Some(0.75)));
     }
 }

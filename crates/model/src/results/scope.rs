@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::interference::Interference;
 use crate::faults::soak::{DataCheck, Recovery};
-use crate::results::path::PathWork;
+use crate::results::path::{PathWork, PnfsWork};
 use crate::runs::op::OpKind;
 use crate::runs::sampling::{ProcessorWait, Stalls, Work};
 
@@ -51,6 +51,8 @@ pub struct Scope {
     pub wire: Option<WireBytes>,
     /// What each of the server's addresses did; empty unless there are several.
     pub paths: Vec<PathWork>,
+    /// What the servers of a pNFS cluster did; `None` unless our client was to use layouts.
+    pub pnfs: Option<PnfsWork>,
     /// External disturbances of the pass.
     pub interference: Interference,
 }

@@ -130,11 +130,17 @@ impl RunSpec {
 
     /// Returns true if the shown value of a setting is its default, unless tables always show it.
     pub fn is_unset(&self, name: &str, value: &str) -> bool {
+        let is_always_shown = Setting::from_key(name).is_some_and(|it| it.row().always_shown);
+        !is_always_shown && self.is_default(name, value)
+    }
+
+    /// Returns true if the shown value of a setting is its default.
+    pub(crate) fn is_default(&self, name: &str, value: &str) -> bool {
         let plain = &PLAIN[self.workload as usize];
         if let Some(setting) = Setting::from_key(name) {
             // A default by rule depends on the run; the plain run has the right value.
             let default = setting.default_level().unwrap_or_else(|| setting.get(plain));
-            return !setting.row().always_shown && setting.show_level(default) == value;
+            return setting.show_level(default) == value;
         }
         let repetition = plain.repetition_settings();
         repetition.iter().any(|(known, unset)| *known == name && unset == value)

@@ -70,6 +70,8 @@ struct Record {
     lease: Duration,
     /// The server, as it names itself.
     server: ServerOwner,
+    /// Whether it is a pNFS data server.
+    is_data_server: bool,
     /// The parts of the server that have sessions of their own, by the group of addresses.
     minors: Vec<u64>,
     /// The session shared by connections, of each of these groups.
@@ -105,6 +107,7 @@ impl Client4 {
             connections: 0,
             lease: Duration::from_secs(90),
             server: ServerOwner::default(),
+            is_data_server: false,
             minors: Vec::new(),
             shared: Vec::new(),
             own_sessions: Vec::new(),
@@ -140,6 +143,7 @@ impl Client4 {
                 record.minors.push(exchanged.server.minor);
             }
             record.server = exchanged.server;
+            record.is_data_server = exchanged.is_data_server;
             (exchanged.client, exchanged.sequence)
         } else {
             (set_client_id(control, owner)?, 0)
@@ -231,6 +235,11 @@ impl Client4 {
             return refused(Difference::Session { owner: found.server.to_string() });
         }
         Ok(Ok(group))
+    }
+
+    /// Returns true if the server says that it is a pNFS data server.
+    pub(crate) fn is_at_data_server(&self) -> bool {
+        self.lock_record().is_data_server
     }
 
     /// Makes a connection part of this client.
@@ -331,7 +340,7 @@ impl Client4 {
 
     /// Returns the directions in which calls may go over a connection; the server needs one to
     /// recall delegations and layouts, and to report the ends of copies.
-    fn direction(&self) -> u32 {
+    pub(super) fn direction(&self) -> u32 {
         match self.delegations.wanted() {
             WantedDelegation::Nothing if !self.holds_layouts && self.copies.is_none() => {
                 direction::FORE
@@ -496,6 +505,7 @@ struct Exchanged {
     client: ClientId,
     sequence: u32,
     server: ServerOwner,
+    is_data_server: bool,
 }
 
 /// Registers a client in v4.1 and later. **Source:** RFC 8881 section 18.35.
@@ -511,10 +521,19 @@ fn exchange_id(control: &mut Control, owner: ClientOwner<'_>) -> Result<Exchange
         implementation: None,
     };
     control.compound(&[op], |event| match event.result_of(OpCode::ExchangeId)? {
-        OpOk::ExchangeId { client, sequence, server_minor_id, server_major_id, scope, .. } => {
+        OpOk::ExchangeId {
+            client,
+            sequence,
+            flags,
+            server_minor_id,
+            server_major_id,
+            scope,
+            ..
+        } => {
             let (major, scope) = (server_major_id.to_vec(), scope.to_vec());
             let server = ServerOwner { major, minor: server_minor_id, scope };
-            Ok(Exchanged { client, sequence, server })
+            let is_data_server = flags & exchange::USE_PNFS_DS != 0;
+            Ok(Exchanged { client, sequence, server, is_data_server })
         }
         _ => Err(unexpected_result()),
     })

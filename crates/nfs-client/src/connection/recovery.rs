@@ -7,9 +7,9 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use nfs_proto::Status;
 use nfs_proto::client::{Event, is_unbound};
-use nfs_proto::nfs4::Op;
+use nfs_proto::nfs4::{Op, direction};
+use nfs_proto::{CallError, Status};
 
 use super::copies::QUERY;
 use super::delegations::RETURN;
@@ -40,6 +40,10 @@ pub(super) struct Renewal {
     pub(super) every_ns: u64,
     pub(super) last_ns: u64,
     pub(super) in_flight: bool,
+    /// The server can't call back over this connection until it is bound to the session again.
+    binds: bool,
+    /// The call in flight does that.
+    is_binding: bool,
 }
 
 /// The completions of our own calls among the events of one receive.
@@ -48,6 +52,8 @@ struct OwnEnds {
     /// Number of completions.
     count: usize,
     is_renewed: bool,
+    /// Whether that call was lost with its connection.
+    is_lost: bool,
     /// Whether the server no longer knows the client.
     is_refused: bool,
 }
@@ -82,6 +88,7 @@ impl OwnEnds {
             return false;
         }
         self.is_renewed = true;
+        self.is_lost = event.result == Err(CallError::Lost);
         self.count += 1;
         if let Err(error) = event.result
             && let Some(status) = error.status()
@@ -115,10 +122,13 @@ impl Outage {
 impl Connection {
     /// Returns when the lease has to be renewed; operations in a session renew it, too.
     pub(super) fn renewal_ns(&self) -> Option<u64> {
-        let Renewal { every_ns, last_ns, in_flight } = self.renewal;
+        let Renewal { every_ns, last_ns, in_flight, binds, .. } = self.renewal;
         let busy = in_flight || self.link.session.free_slots() == 0;
         if every_ns == 0 || busy || self.is_down() || self.forgotten {
             return None;
+        }
+        if binds {
+            return Some(0);
         }
         // In a session every call starts with SEQUENCE, which renews the lease: only an idle
         // session needs more. Before v4.1 only calls with an open's stateid renew it, so RENEW is
@@ -127,12 +137,21 @@ impl Connection {
         Some(if has_sessions { last_ns.max(self.link.progress_ns) } else { last_ns } + every_ns)
     }
 
-    /// Renews the lease: with a lone SEQUENCE if there are sessions, otherwise with RENEW.
-    /// **Source:** RFC 7530 section 16.28, RFC 8881 section 8.3.
+    /// Renews the lease: with a lone SEQUENCE if there are sessions, otherwise with RENEW. Before
+    /// that, a new socket becomes part of the backchannel, if the server has something to recall.
+    /// **Source:** RFC 7530 section 16.28, RFC 8881 sections 8.3 and 2.10.3.1.
     pub(super) fn renew_lease(&mut self, now_ns: u64) {
         let session = &mut self.link.session;
         let renew = [Op::Renew { client: session.client() }];
-        let ops = if session.version().has_sessions() { &[][..] } else { &renew };
+        let direction = self.client.as_ref().map_or(direction::FORE, |client| client.direction());
+        let bind =
+            [Op::BindConnToSession { session: session.session_id(), direction, rdma: false }];
+        let ops = match session.version().has_sessions() {
+            true if self.renewal.binds => &bind[..],
+            true => &[],
+            false => &renew,
+        };
+        self.renewal.is_binding = self.renewal.binds;
         self.renewal.in_flight = session.start_ops(now_ns, RENEWAL, ops).is_ok();
         self.renewal.last_ns = now_ns;
     }
@@ -188,7 +207,11 @@ impl Connection {
     }
 
     fn note_own(&mut self, own: &OwnEnds) {
-        self.renewal.in_flight &= !own.is_renewed;
+        if own.is_renewed {
+            self.renewal.in_flight = false;
+            // A server that refuses is not asked again.
+            self.renewal.binds &= !self.renewal.is_binding || own.is_lost;
+        }
         self.forgotten |= own.is_refused;
     }
 
@@ -232,6 +255,13 @@ impl Connection {
         }
         self.forgotten = false;
         Ok(())
+    }
+
+    /// Returns true if the server may have something to recall over this connection.
+    fn is_called_back(&self) -> bool {
+        let has_sessions = self.link.session.version().has_sessions();
+        let direction = self.client.as_ref().map(|client| client.direction());
+        has_sessions && direction.is_some_and(|direction| direction != direction::FORE)
     }
 
     /// Handles a broken socket: reconnects, or returns why it can't.
@@ -288,6 +318,7 @@ impl Connection {
                 drop(self.replace_transport(transport));
                 let calls = self.link.session.in_flight();
                 self.link.session.reconnected(now_ns);
+                self.renewal.binds = self.is_called_back();
                 self.note_moved(calls);
                 Ok(true)
             }

@@ -4,18 +4,15 @@
 //! at the metadata server. Devices are queried once. **Source:** RFC 8881 sections 12.2.10 and
 //! 13.1, RFC 8435 sections 2 and 4.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nfs_proto::client::{File, Operation, ProtocolVersion};
-use nfs_proto::nfs4::{
-    Bitmap, DeviceId, FlexDeviceVersion, Op, OpCode, OpOk, Stateid, flex_flags, layout_type,
-};
-use nfs_proto::striping::Striping;
+use nfs_proto::client::{Operation, ProtocolVersion};
+use nfs_proto::nfs4::{Bitmap, DeviceId, FlexDeviceVersion, Op, OpCode, OpOk, Stateid};
 
-use super::parse::{ParsedBody, ParsedDevice, ParsedFiles, ParsedFlex, ParsedLayout};
-use super::{FileLayout, Mirror, NoLayout, RESULT_BYTES_MAX, StripeFile, unexpected};
+use super::devices::{KnownDevice, KnownDevices};
+use super::parse::{ParsedDevice, ParsedLayout};
+use super::{FileLayout, NoLayout, RESULT_BYTES_MAX, unexpected};
 use crate::connection::{
     Client4, Connection, ConnectionOptions, Control, GrantedLimits, SessionSize, Target, target_of,
 };
@@ -32,7 +29,7 @@ const DATA_SERVERS_MAX: usize = 256;
 #[derive(Debug, Default)]
 pub struct DataServers {
     servers: Vec<Arc<DataServer>>,
-    devices: HashMap<(u32, DeviceId), ParsedDevice>,
+    devices: KnownDevices,
     /// The types of layouts that the file system offers, once they are known.
     types: Option<Vec<u32>>,
 }
@@ -72,136 +69,61 @@ impl DataServers {
         }
     }
 
+    /// Returns the devices whose data servers are connected.
+    pub const fn devices(&self) -> &KnownDevices {
+        &self.devices
+    }
+
     /// Gets the devices of a layout, and connects to data servers that are new.
     pub(super) fn resolve(
         &mut self,
         mount: &mut Mount,
-        parsed: ParsedLayout,
+        parsed: &ParsedLayout,
         stateid: Stateid,
     ) -> Result<FileLayout, NoLayout> {
-        let mut layout = FileLayout {
-            stateid,
-            layout_type: layout_type::FILES,
-            iomode: parsed.iomode,
-            mirrors: Vec::new(),
-            commits_through_mds: false,
-            needs_layoutcommit: true,
-            allows_reads: true,
-            written_mirrors: 1,
-            stats_interval_s: 0,
-        };
-        match parsed.body {
-            ParsedBody::Files(files) => {
-                layout.commits_through_mds = files.commits_through_mds();
-                layout.mirrors.push(self.resolve_files(mount, &files)?);
-            }
-            ParsedBody::Flex(flex) => {
-                layout.layout_type = layout_type::FLEX_FILES;
-                layout.needs_layoutcommit = !flex.has(flex_flags::NO_LAYOUTCOMMIT);
-                layout.allows_reads = !flex.has(flex_flags::NO_READ_IO);
-                layout.mirrors = self.resolve_flex(mount, &flex)?;
-                layout.stats_interval_s = flex.stats_interval_s;
-                if !flex.has(flex_flags::WRITE_ONE_MIRROR) {
-                    layout.written_mirrors = layout.mirrors.len();
-                }
-            }
+        for device in parsed.devices() {
+            self.learn(mount, parsed.layout_type(), device)?;
         }
-        Ok(layout)
+        self.devices.build_layout(parsed, stateid)
     }
 
-    fn resolve_files(
-        &mut self,
-        mount: &mut Mount,
-        files: &ParsedFiles,
-    ) -> Result<Mirror, NoLayout> {
-        let device = self.device(mount, layout_type::FILES, files.device)?;
-        let ParsedDevice::Files { stripes: indices, servers } = device else {
-            return Err(NoLayout::Unusable("it is a device of another type"));
-        };
-        let striping = files.striping(indices.len());
-        let striping = striping.ok_or(NoLayout::Unusable("stripe unit or first stripe"))?;
-        let mut stripes = Vec::with_capacity(indices.len());
-        for (stripe, index) in indices.iter().enumerate() {
-            let index = *index as usize;
-            let missing = NoLayout::Unusable("a stripe without server or file handle");
-            let (Some(addresses), Some(file)) = (servers.get(index), files.file_of(stripe, index))
-            else {
-                return Err(missing);
-            };
-            let version = mount.version();
-            let server = self.connect(mount, addresses, version, (u32::MAX, u32::MAX))?;
-            stripes.push(StripeFile { server, file, device: files.device, user: None });
-        }
-        Ok(Mirror { striping, stripes })
-    }
-
-    fn resolve_flex(
-        &mut self,
-        mount: &mut Mount,
-        flex: &ParsedFlex,
-    ) -> Result<Vec<Mirror>, NoLayout> {
-        let mut mirrors = Vec::with_capacity(flex.mirrors.len());
-        for servers in &flex.mirrors {
-            let striping = Striping::of_flex_files(flex.stripe_unit, servers.len());
-            let striping = striping.ok_or(NoLayout::Unusable("stripe unit"))?;
-            let mut stripes = Vec::with_capacity(servers.len());
-            for parsed in servers {
-                let device = self.device(mount, layout_type::FLEX_FILES, parsed.device)?;
-                let ParsedDevice::Flex { addresses, versions } = device else {
-                    return Err(NoLayout::Unusable("it is a device of another type"));
-                };
-                let (at, version, offered) = usable_version(&versions)
-                    .ok_or(NoLayout::Unusable("no data server of version 3, 4.1 or 4.2"))?;
-                let handle = parsed.handles.get(at).or_else(|| match &parsed.handles[..] {
-                    [one] => Some(one),
-                    _ => None,
-                });
-                let handle = *handle.ok_or(NoLayout::Unusable("no handle for the version"))?;
-                // A loosely coupled server knows the user only by the ids of the layout.
-                let has_user = !offered.tightly_coupled && mount.options().sec == Sec::Sys;
-                let user = parsed.user.filter(|_| has_user);
-                let limits = (offered.read_bytes_max, offered.write_bytes_max);
-                let server = self.connect(mount, &addresses, version, limits)?;
-                let file = File { stateid: parsed.stateid, ..File::from(handle) };
-                stripes.push(StripeFile { server, file, device: parsed.device, user });
-            }
-            mirrors.push((
-                servers.iter().map(|server| server.efficiency).min(),
-                Mirror { striping, stripes },
-            ));
-        }
-        // The most efficient one is read; RFC 8435 section 5.1.
-        mirrors.sort_by_key(|(efficiency, _)| std::cmp::Reverse(*efficiency));
-        if mirrors.is_empty() {
-            return Err(NoLayout::Unusable("no mirror"));
-        }
-        Ok(mirrors.into_iter().map(|(_, mirror)| mirror).collect())
-    }
-
-    /// Returns a device; it is queried once.
-    fn device(
+    /// Queries a device and connects to its data servers, once.
+    fn learn(
         &mut self,
         mount: &mut Mount,
         layout_type: u32,
         device: DeviceId,
-    ) -> Result<ParsedDevice, NoLayout> {
-        if let Some(known) = self.devices.get(&(layout_type, device)) {
-            return Ok(known.clone());
+    ) -> Result<(), NoLayout> {
+        if self.devices.get(layout_type, device).is_some() {
+            return Ok(());
         }
-        let notify = Bitmap::EMPTY;
-        let maxcount = RESULT_BYTES_MAX;
-        let get = Op::Getdeviceinfo { device, layout_type, maxcount, notify };
-        let got = mount.control.compound(&[get], |event| {
-            match event.result_of(OpCode::Getdeviceinfo)? {
-                OpOk::Getdeviceinfo { layout_type, body, .. } => {
-                    Ok(ParsedDevice::decode(layout_type, body)?)
+        let known = match query_device(mount, layout_type, device)? {
+            ParsedDevice::Files { stripes, servers } => {
+                let missing = NoLayout::Unusable("a stripe without server");
+                let mut connected = Vec::with_capacity(stripes.len());
+                for index in stripes {
+                    let Some(addresses) = servers.get(index as usize) else { return Err(missing) };
+                    let version = mount.version();
+                    let server = self.connect(mount, addresses, version, (u32::MAX, u32::MAX))?;
+                    connected.push((index, server));
                 }
-                _ => Err(unexpected()),
+                KnownDevice::Files { stripes: connected }
             }
-        });
-        let parsed = got.map_err(NoLayout::Device)?;
-        self.devices.insert((layout_type, device), parsed.clone());
-        Ok(parsed)
+            ParsedDevice::Flex { addresses, versions } => {
+                let (version_index, version, offered) = usable_version(&versions)
+                    .ok_or(NoLayout::Unusable("no data server of version 3, 4.1 or 4.2"))?;
+                let limits = (offered.read_bytes_max, offered.write_bytes_max);
+                let server = self.connect(mount, &addresses, version, limits)?;
+                // Without that role, a server is loosely coupled: RFC 8435 section 2.3.
+                let has_role = self.servers[server as usize].is_data_server();
+                let is_tight = offered.tightly_coupled && has_role;
+                // A loosely coupled server knows the user only by the ids of the layout.
+                let gives_user = !is_tight && mount.options().sec == Sec::Sys;
+                KnownDevice::Flex { server, version_index, is_tight, gives_user }
+            }
+        };
+        self.devices.insert(layout_type, device, known);
+        Ok(())
     }
 
     /// Returns the index of a data server, after connecting to it if it is new.
@@ -239,6 +161,23 @@ impl DataServers {
         }
         Err(failure)
     }
+}
+
+fn query_device(
+    mount: &mut Mount,
+    layout_type: u32,
+    device: DeviceId,
+) -> Result<ParsedDevice, NoLayout> {
+    let maxcount = RESULT_BYTES_MAX;
+    let get = Op::Getdeviceinfo { device, layout_type, maxcount, notify: Bitmap::EMPTY };
+    let got =
+        mount.control.compound(&[get], |event| match event.result_of(OpCode::Getdeviceinfo)? {
+            OpOk::Getdeviceinfo { layout_type, body, .. } => {
+                Ok(ParsedDevice::decode(layout_type, body)?)
+            }
+            _ => Err(unexpected()),
+        });
+    got.map_err(NoLayout::Device)
 }
 
 /// Returns the first version that this client speaks, with its index.
@@ -305,6 +244,11 @@ impl DataServer {
     /// Returns the version in use.
     pub fn version(&self) -> ProtocolVersion {
         self.target.options.version
+    }
+
+    /// Returns true if the server says that it is a pNFS data server, which those of v3 can't.
+    fn is_data_server(&self) -> bool {
+        self.client.as_ref().is_some_and(|(client, _)| client.is_at_data_server())
     }
 
     /// Returns the effective READ size, in bytes.

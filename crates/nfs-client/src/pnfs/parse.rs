@@ -79,6 +79,23 @@ impl ParsedLayout {
         };
         Ok(Self { iomode: layout.iomode, body })
     }
+
+    pub(super) const fn layout_type(&self) -> u32 {
+        match self.body {
+            ParsedBody::Files(_) => layout_type::FILES,
+            ParsedBody::Flex(_) => layout_type::FLEX_FILES,
+        }
+    }
+
+    /// Returns the devices that the layout refers to.
+    pub(super) fn devices(&self) -> Vec<DeviceId> {
+        match &self.body {
+            ParsedBody::Files(files) => vec![files.device],
+            ParsedBody::Flex(flex) => {
+                flex.mirrors.iter().flatten().map(|stripe| stripe.device).collect()
+            }
+        }
+    }
 }
 
 impl ParsedFlex {
@@ -138,7 +155,7 @@ impl ParsedFiles {
 }
 
 /// A device.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum ParsedDevice {
     Files {
         /// For each stripe the index of its server.

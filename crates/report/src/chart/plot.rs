@@ -171,12 +171,29 @@ impl Series {
 impl Plot {
     /// Draws the plot with its legend.
     pub(crate) fn picture(self, caption: String, notes: Vec<String>) -> Picture {
+        self.picture_beside(&[], caption, notes)
+    }
+
+    /// Draws the plot with its legend, and the ideal of each series as a dotted line; an empty one
+    /// has none. Points are percentages of the axes; what is above the plot is cut off.
+    pub(crate) fn picture_beside(
+        self,
+        ideals: &[Vec<(f64, f64)>],
+        caption: String,
+        notes: Vec<String>,
+    ) -> Picture {
+        let has_ideal = ideals.iter().any(|points| !points.is_empty());
         // The legend is below the plot area, so its lines determine the height.
-        let mut lines = self.legend_kinds().len();
+        let mut lines = self.legend_kinds().len() + usize::from(has_ideal);
         for series in &self.series {
             lines += series.lines().len();
         }
-        let svg = self.draw(LINE * (lines as f64 + 0.3), &self.legend());
+        let marks = html! {
+            @for (number, points) in ideals.iter().enumerate() { (draw_ideal(number, points)) }
+            (self.legend())
+            @if has_ideal { (ideal_key(TOP + GROUND + AXIS + LINE * (lines as f64 - 0.3))) }
+        };
+        let svg = self.draw(LINE * (lines as f64 + 0.3), &marks);
         Picture { id: self.about.id, caption, svg, notes }
     }
 
@@ -297,6 +314,35 @@ pub(crate) fn key(number: usize) -> Markup {
                 line.{ "line s" (number) } x1="0" x2="28" y1="0" y2="0" {}
                 path.{ "mark s" (number) } transform="translate(14 0)" d=(MARKS[number]) {}
             }
+        }
+    }
+}
+
+/// Draws the ideal of a series up to the top of the plot.
+fn draw_ideal(number: usize, points: &[(f64, f64)]) -> Markup {
+    html! {
+        g.lines {
+            @for pair in points.windows(2) {
+                @let ((x, y), (to_x, to_y)) = (pair[0], pair[1]);
+                @if y < 100.0 {
+                    @let share = if to_y > 100.0 { (100.0 - y) / (to_y - y) } else { 1.0 };
+                    line.{ "ideal s" (number) } x1=(x_percent(x)) y1=(y_percent(y))
+                        x2=(x_percent(x + (to_x - x) * share))
+                        y2=(y_percent(y + (to_y - y) * share)) {}
+                }
+            }
+        }
+    }
+}
+
+/// Line of the legend that explains ideals.
+fn ideal_key(base: f64) -> Markup {
+    html! {
+        g.lines transform={"translate(0 " (format!("{:.1}", base - 4.0)) ")"} {
+            line.ideal.any x1="0" x2="28" y1="0" y2="0" {}
+        }
+        text.factors x="36" y=(format!("{base:.1}")) {
+            "ideal: the rate with the fewest times their ratio"
         }
     }
 }

@@ -18,12 +18,13 @@ use serde::{Serialize, Serializer};
 use stats::{ClientShare, Fairness, Io500Score, Judged, Summary};
 
 use self::schema::{AnyQuestion, AnySettings};
-use self::shares::{HostsPart, RanksPart, TrainingPart};
+use self::shares::{DataServersPart, HostsPart, RanksPart, TrainingPart};
 use self::trials::TrialPart;
 use crate::campaign::cache_sizes::SweepPart;
 use crate::campaign::conclusions::section::ConclusionPart;
 use crate::campaign::notes::io500::{self, ScoredRun};
 use crate::campaign::requirements::RequirementPart;
+use crate::campaign::scaling::ScalingPart;
 use crate::comparison::loads::LoadCostPart;
 use crate::comparison::tools::ToolComparisonPart;
 use crate::question::{self, QuestionAnswer};
@@ -73,6 +74,9 @@ struct Export<'a> {
     /// How rates depend on the file size, if runs differ in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     size_sweeps: Vec<SweepPart>,
+    /// How rates grow with a number of machines, if runs differ in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scaling: Vec<ScalingPart>,
     /// Scores of runs of io500, none of which is an IO500 result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     io500: Vec<ScorePart>,
@@ -198,6 +202,8 @@ struct Figure<'a> {
     ranks: Option<RanksPart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     training: Option<TrainingPart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_servers: Option<DataServersPart>,
     caveats: Vec<CaveatPart>,
     failures: Vec<FailurePart<'a>>,
 }
@@ -350,6 +356,7 @@ impl<'a> Export<'a> {
             tool_comparisons: ToolComparisonPart::all(sheet),
             size_sweeps: SweepPart::all(sheet),
             found: question::answer(sheet).map(|found| FoundPart::new(found, &campaign.question)),
+            scaling: ScalingPart::all(sheet),
             io500: ScorePart::all(sheet),
             figures: sheet.rows.iter().map(Figure::from_row).collect(),
             runs,
@@ -430,6 +437,7 @@ impl<'a> Figure<'a> {
             hosts: judged.hosts.as_ref().map(HostsPart::from_hosts),
             ranks: judged.ranks.as_ref().map(RanksPart::from_ranks),
             training: judged.training.as_ref().map(TrainingPart::from_judged),
+            data_servers: DataServersPart::from_row(row),
             caveats: CaveatPart::all(judged),
             failures: FailurePart::all(judged),
         }

@@ -1,19 +1,19 @@
 //! Pictures of rates over a numeric factor: clients, file size, I/O size, queue depth.
 //!
 //! There is a line for each combination of the other settings, with the 95 % interval and trials of
-//! every point. They show the knee of a cache and the end of scaling.
-
-use std::collections::HashMap;
+//! every point. They show the knee of a cache and the end of scaling. If the factor is a number of
+//! machines, dotted lines show the ideal.
 
 use maud::{Markup, html};
 
-use super::factor_levels::FactorLevels;
 use crate::chart::RateAxis;
 use crate::chart::{ChartText, Picture, figures};
 use crate::chart::{Dot, DotKind, Plot, SERIES_MAX, Series, describe_series};
 use crate::humanize::counted;
+use crate::table::factor_levels::FactorLevels;
 use crate::table::rate_metric::RateMetric;
-use crate::table::{NOT_APPLICABLE, Row, Sheet};
+use crate::table::scaling::scaling_points;
+use crate::table::{Row, Sheet};
 
 /// Setting for the offered load.
 const OFFERED: &str = "rate";
@@ -21,6 +21,8 @@ const OFFERED: &str = "rate";
 const FACTORS_MAX: usize = 3;
 /// Maximum number of pictures.
 const PICTURES_MAX: usize = 24;
+/// How many times the highest rate the axis may reach, for the sake of the ideal.
+const IDEAL_TIMES_MAX: f64 = 2.0;
 /// Maximum number of trials to draw as separate dots.
 const TRIALS_MAX: usize = 20;
 
@@ -74,7 +76,7 @@ fn draw_curve(
     sheet: &Sheet<'_>,
 ) -> Option<Picture> {
     // There are only as many lines as colors. If there are more, draw those with the highest rates.
-    let mut lines = group_lines(sheet, rows, levels);
+    let mut lines = levels.lines(sheet, rows);
     let left_out = lines.len().saturating_sub(SERIES_MAX);
     if left_out > 0 {
         lines.sort_by(|(_, a), (_, b)| best_rate(b, metric).total_cmp(&best_rate(a, metric)));
@@ -89,7 +91,17 @@ fn draw_curve(
             most = most.max(metric.point(&row.judged, point.per_s));
         }
     }
-    let axis = RateAxis::new(metric.counted(), most);
+    let ideal_max = lines.iter().flat_map(|(_, rows)| ideal_rates(rows, metric, levels));
+    let ideal_max = ideal_max.fold(0.0_f64, |most, (_, per_s)| most.max(per_s));
+    // An ideal far above the rates would squeeze them, and is cut off instead.
+    let axis = RateAxis::new(metric.counted(), most.max(ideal_max.min(IDEAL_TIMES_MAX * most)));
+    let ideals: Vec<Vec<(f64, f64)>> = lines
+        .iter()
+        .map(|(_, rows)| {
+            let rates = ideal_rates(rows, metric, levels).into_iter();
+            rates.map(|(level, per_s)| (levels.place(level), axis.at(per_s))).collect()
+        })
+        .collect();
     let mut series = Vec::new();
     for (name, rows) in &lines {
         let dots: Vec<_> =
@@ -119,7 +131,18 @@ fn draw_curve(
         let lines = counted(left_out, "more line");
         notes.push(format!("{lines} with lower rates: see the table."));
     }
-    Some(plot.picture(format!("{name} along {}", levels.name), notes))
+    Some(plot.picture_beside(&ideals, format!("{name} along {}", levels.name), notes))
+}
+
+/// Returns the ideal of a line, if its factor counts machines: levels with the rate at the first one
+/// times their ratio. There are levels in between, since the axis may be logarithmic.
+fn ideal_rates(rows: &[&Row<'_>], metric: RateMetric, levels: &FactorLevels) -> Vec<(f64, f64)> {
+    const STEPS: u32 = 16;
+    let points = scaling_points(rows, metric, levels);
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let steps = (0..=STEPS).map(|step| f64::from(step) / f64::from(STEPS));
+    let level = |share: f64| first.level + (last.level - first.level) * share;
+    steps.map(|share| (level(share), first.ideal * level(share) / first.level)).collect()
 }
 
 fn best_rate(rows: &[&Row<'_>], metric: RateMetric) -> f64 {
@@ -128,44 +151,6 @@ fn best_rate(rows: &[&Row<'_>], metric: RateMetric) -> f64 {
         best = best.max(metric.median(&row.judged));
     }
     best
-}
-
-/// Groups rows that differ only in this factor, sorted by level, with at least two rows each.
-fn group_lines<'a, 'b>(
-    sheet: &Sheet<'_>,
-    rows: &[&'a Row<'b>],
-    levels: &FactorLevels,
-) -> Vec<(String, Vec<&'a Row<'b>>)> {
-    let mut lines: Vec<(String, Vec<&Row<'_>>)> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let others: Vec<_> = (0..sheet.columns.len())
-        .filter(|&column| column != levels.column)
-        .filter(|&column| rows.iter().any(|row| row.values[column] != rows[0].values[column]))
-        .collect();
-    for row in rows {
-        if levels.at(row).is_none() {
-            continue;
-        }
-        let mut name = row.run.spec.target_name.clone();
-        for &column in &others {
-            if row.values[column] != NOT_APPLICABLE {
-                name.extend([", ", sheet.columns[column], " ", &row.values[column]]);
-            }
-        }
-        let place = *places.entry(name.clone()).or_insert(lines.len());
-        if place == lines.len() {
-            lines.push((name, Vec::new()));
-        }
-        lines[place].1.push(row);
-    }
-    lines.retain(|(_, rows)| rows.len() > 1);
-    for (_, rows) in &mut lines {
-        rows.sort_by(|a, b| {
-            let [a, b] = [a, b].map(|row| levels.at(row).unwrap_or_default());
-            a.total_cmp(&b)
-        });
-    }
-    lines
 }
 
 fn place_dot(

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::closing::{self, Closing};
 use super::set::{NfsFiles, WorkerState};
 use super::transfers::{Opens, Transfers};
-use super::{depth_on, tally_of, wire_bytes};
+use super::{add_counters, depth_on, tally_of, wire_bytes};
 use crate::backend::{Backend, BackendCounts, LostTarget, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
@@ -333,13 +333,7 @@ impl Backend for Many {
         let mut paths = self.paths.clone();
         for (number, path) in paths.iter_mut().enumerate() {
             for entry in &self.entries {
-                let counters = entry.connection.path_counters(number);
-                path.calls += counters.calls;
-                path.sent_bytes += counters.bytes_out;
-                path.received_bytes += counters.bytes_in;
-                path.segments_retransmitted += counters.segments_retransmitted;
-                path.lost_connections += counters.losses;
-                path.moved_calls += counters.moved_calls;
+                add_counters(path, &entry.connection.path_counters(number));
             }
         }
         paths

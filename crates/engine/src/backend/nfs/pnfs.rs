@@ -5,7 +5,8 @@
 //! preferred one. A sync commits at the data servers with unstable data, or at the metadata server
 //! if the layout says so, and then publishes the file's size with LAYOUTCOMMIT. What a data server
 //! refuses, or can't be reached for, goes through the metadata server, and so does all further data
-//! of the file, whose layout is returned. [`state`] has the ops and calls; this module the sockets.
+//! of the file, whose layout is returned, until there is a new one. [`state`] has the ops and
+//! calls; this module the sockets.
 //!
 //! Unlike [`super::Nfs`], this backend does not open files again after a restart of the metadata
 //! server, and does not write data again that a data server has lost: the sync fails.
@@ -14,7 +15,9 @@
 
 mod background;
 mod calls;
+mod losses;
 mod recalls;
+mod reports;
 mod stages;
 mod state;
 #[cfg(test)]
@@ -26,18 +29,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::{ClientResult, Completion, Op, Outcome};
-use nfs_client::pnfs::FileLayout;
+use model::{ClientResult, Completion, Op, Outcome, PnfsWork};
+use nfs_client::pnfs::{FileLayout, KnownDevices};
 use nfs_client::{Connection, ConnectionError, Scratch};
 
 use super::set::{NfsFiles, WorkerState};
-use super::{tally_of, wire_bytes};
+use super::{add_counters, tally_of, wire_bytes};
 use crate::backend::{Backend, BackendCounts, LostTarget, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 use crate::sockets::{Sockets, WatchedSocket};
 pub(crate) use background::LayoutReports;
-pub(crate) use recalls::{DataUse, PnfsTally, RecallBoard};
+pub(crate) use recalls::{PnfsTally, RecallBoard};
 use stages::{METADATA, Task};
 use state::{ServerLimits, State};
 
@@ -49,9 +52,12 @@ pub(crate) struct PnfsParts {
     pub(crate) data: Vec<(Connection, u32, u32)>,
     /// The layouts of the set's files, whose servers are indices into `data`.
     pub(crate) layouts: Vec<Option<FileLayout>>,
+    /// The devices that these refer to, and for each of their data servers its index into `data`
+    /// plus 1, or 0 if there is no connection to it.
+    pub(crate) devices: (KnownDevices, Vec<u32>),
     /// Recalls seen by any worker.
     pub(crate) board: Arc<RecallBoard>,
-    /// Where the use of each data server is recorded.
+    /// Where reports to the metadata server are counted.
     pub(crate) tally: Arc<PnfsTally>,
 }
 
@@ -85,7 +91,7 @@ impl Pnfs {
         set: NfsFiles,
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
-        let PnfsParts { metadata, data, layouts, board, tally } = parts;
+        let PnfsParts { metadata, data, layouts, devices, board, tally } = parts;
         let slots = metadata.free_slots();
         let mut links = Vec::with_capacity(data.len() + 1);
         let mut servers = Vec::with_capacity(data.len() + 1);
@@ -109,6 +115,7 @@ impl Pnfs {
             tally,
             ticked_ns: 0,
         };
+        (pnfs.state.devices, pnfs.state.numbers) = devices;
         for number in 0..pnfs.links.len() {
             pnfs.register_events(number)?;
         }
@@ -234,7 +241,10 @@ impl Pnfs {
         let mut ended = Vec::new();
         let mut result = Ok(());
         loop {
-            next = self.state.accept_tasks(task, next);
+            // A layout that is on its way is returned with the others.
+            if !self.state.is_getting() {
+                next = self.state.accept_tasks(task, next);
+            }
             if next == self.state.files() && self.state.is_idle() {
                 break;
             }
@@ -297,7 +307,7 @@ impl Backend for Pnfs {
     fn close(&mut self, stop: &AtomicBool) -> Result<(), LostTarget> {
         let clients = std::mem::take(&mut self.state.common.set.clients);
         let until_ns = u64::MAX;
-        self.state.background.stop();
+        self.state.background.end();
         // All data is safe before any file is closed.
         let mut closed = self.run_tasks(Task::Sync, until_ns, Some(stop));
         if self.state.common.set.closable && closed.is_ok() {
@@ -310,13 +320,10 @@ impl Backend for Pnfs {
 
     fn end(&mut self) {
         let until_ns = self.clock.now_ns().saturating_add(RETURN_WITHIN_NS);
-        self.state.background.stop();
+        self.state.background.end();
         // A layout that is not returned is dropped by the server with the lease.
         let _ = self.run_tasks(Task::Publish, until_ns, None);
-        for (number, address) in self.addresses.iter().enumerate() {
-            self.tally.add(number == METADATA, *address, &self.state.use_of(number));
-        }
-        self.tally.add_reports(&self.state.reports);
+        self.tally.add(&self.state.layout_reports());
     }
 
     fn tally(&self) -> BackendCounts {
@@ -324,6 +331,21 @@ impl Backend for Pnfs {
         let mut counts = tally_of(connections, &self.state.common);
         self.state.complete_counts(&mut counts);
         counts
+    }
+
+    fn pnfs_work(&self) -> Option<PnfsWork> {
+        let metadata_bytes = self.state.work_of(METADATA).bytes;
+        let mut data_servers = Vec::with_capacity(self.addresses.len() - 1);
+        for (number, address) in self.addresses.iter().enumerate().filter(|(at, _)| *at != METADATA)
+        {
+            let mut work = self.state.work_of(number);
+            work.address = address.to_string();
+            if let Some(link) = &self.links[number] {
+                add_counters(&mut work, &link.connection.path_counters(0));
+            }
+            data_servers.push(work);
+        }
+        Some(PnfsWork { data_servers, metadata_bytes })
     }
 
     fn clients(&self) -> Vec<ClientResult> {

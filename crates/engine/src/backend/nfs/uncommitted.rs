@@ -210,6 +210,12 @@ impl Uncommitted {
         safe
     }
 
+    /// Forgets that a file has unstable data: it is safe elsewhere.
+    pub(super) fn forget(&mut self, file: usize) {
+        self.dirty.clear_all(file..file + 1);
+        self.damaged.clear_all(file..file + 1);
+    }
+
     /// Records that the server accepted new data or committed some.
     pub(super) const fn note_progress(&mut self) {
         // Blocks that are still lost remain so.

@@ -1,22 +1,20 @@
-//! pNFS: gets the layouts of a pass's files, connects to their data servers, and reports their use.
+//! pNFS: gets the layouts of a pass's files, and connects to their data servers.
 //!
 //! The data servers of a target are shared by its workers and passes; each worker has connections
 //! of its own to those that its files use, opened before the measurement. A pass without layouts
 //! runs through the metadata server, and says so.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, Fact, OpKind, Opens, Pass, Pnfs as Layouts, RunSpec};
-use nfs_client::pnfs::{DataServers, FileLayout, LayoutChoice};
+use nfs_client::pnfs::{DataServers, FileLayout, KnownDevices, LayoutChoice};
 use nfs_client::proto::client::File;
 use nfs_client::proto::nfs4::LayoutIoMode;
 use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, PnfsRole};
 
 use super::super::{TargetConfig, TargetError, check_stop};
 use super::mount_error;
-use crate::backend::nfs::{DataUse, LayoutReports, PnfsParts, PnfsTally, RecallBoard};
+use crate::backend::nfs::{LayoutReports, PnfsParts, PnfsTally, RecallBoard};
 
 /// Kinds of op that the backend for pNFS executes.
 const KINDS: &[OpKind] = &[
@@ -28,11 +26,6 @@ const KINDS: &[OpKind] = &[
     OpKind::LogAppend,
     OpKind::Sync,
 ];
-
-/// A data server is slow if its mean response time is this many times that of the fastest.
-const SLOW_TIMES: f64 = 3.0;
-/// Minimum number of calls for a mean response time.
-const SLOW_CALLS_MIN: u64 = 100;
 
 /// The pNFS state of a target.
 #[derive(Debug, Default)]
@@ -50,6 +43,8 @@ pub(super) struct WorkerLayouts {
     layouts: Vec<Option<FileLayout>>,
     /// Connections to data servers, with the largest READ and WRITE of each.
     data: Vec<(Connection, u32, u32)>,
+    /// See [`PnfsParts::devices`].
+    devices: (KnownDevices, Vec<u32>),
 }
 
 /// Returns true if a mount's client requests layouts.
@@ -120,42 +115,33 @@ impl PnfsAccess {
             }
             *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         }
-        let data = connect_to_used(&servers, &mut layouts, options, shown)?;
-        Ok(Ok(WorkerLayouts { layouts, data }))
+        connect_to_used(&servers, layouts, options, shown).map(Ok)
     }
 
     /// Returns what the backend needs.
     pub(super) fn parts(&self, metadata: Connection, found: WorkerLayouts) -> PnfsParts {
-        let WorkerLayouts { layouts, data } = found;
+        let WorkerLayouts { layouts, data, devices } = found;
         let board = Arc::clone(&self.board);
-        PnfsParts { metadata, data, layouts, board, tally: Arc::clone(&self.tally) }
+        PnfsParts { metadata, data, layouts, devices, board, tally: Arc::clone(&self.tally) }
     }
 
-    /// Reports the use of each data server in a pass.
+    /// Returns facts about a pass: why files had no layout, and what was reported to the metadata
+    /// server.
     pub(super) fn end_pass(&self, pass: Pass) -> Vec<Fact> {
-        let (data, metadata) = self.tally.take();
-        let reports = describe_reports(&self.tally.take_reports());
-        let all: u64 = data.iter().map(|(_, used)| used.bytes()).sum();
-        if data.is_empty() {
-            return Vec::new();
-        }
-        let fact = |name: &str, value| {
-            Fact::new("target", format!("{pass}: {name}"), value, "counted by the client")
-        };
-        let mut facts = vec![fact("data servers", describe_servers(&data, all))];
-        let through = metadata.bytes();
-        let share = percent(all, all + through);
-        facts.push(fact("bytes past the metadata server", format!("{share} %, {}", Size(all))));
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).take();
-        facts.extend(missing.map(|why| fact("files without layout", why)));
-        let slow = describe_slow(&data);
-        if !slow.is_empty() {
-            facts.push(fact("slow data servers", slow));
-        }
-        if !reports.is_empty() {
-            facts.push(fact("reports to the metadata server", reports));
-        }
-        facts
+        let reports = self.tally.take();
+        let LayoutReports { recalled, regained, .. } = reports;
+        let layouts = format!("{recalled} recalled, {regained} got again");
+        let reports = describe_reports(&reports);
+        let facts = [
+            ("files without layout", missing),
+            ("layouts", (recalled + regained > 0).then_some(layouts)),
+            ("reports to the metadata server", (!reports.is_empty()).then_some(reports)),
+        ];
+        let fact = |(name, value): (&str, Option<String>)| {
+            Some(Fact::new("target", format!("{pass}: {name}"), value?, "counted by the client"))
+        };
+        facts.into_iter().filter_map(fact).collect()
     }
 
     /// Ends the clients at all data servers.
@@ -167,10 +153,10 @@ impl PnfsAccess {
 /// Opens a connection to each data server that the layouts use, and makes them refer to these.
 fn connect_to_used(
     servers: &DataServers,
-    layouts: &mut [Option<FileLayout>],
+    mut layouts: Vec<Option<FileLayout>>,
     options: &ConnectionOptions,
     shown: &str,
-) -> Result<Vec<(Connection, u32, u32)>, TargetError> {
+) -> Result<WorkerLayouts, TargetError> {
     let all = servers.servers();
     // The metadata server has number 0.
     let mut numbers = vec![0_u32; all.len()];
@@ -188,7 +174,8 @@ fn connect_to_used(
             stripe.server = *number;
         }
     }
-    Ok(connections)
+    let devices = (servers.devices().clone(), numbers);
+    Ok(WorkerLayouts { layouts, data: connections, devices })
 }
 
 /// Returns a caveat about a pass without layouts.
@@ -198,36 +185,8 @@ pub(super) fn no_layouts(why: &str) -> Caveat {
     CaveatCode::PnfsFallback.because(evidence).with_data(data)
 }
 
-/// Lists the data servers with their shares, the largest first, and their balance.
-fn describe_servers(data: &[(SocketAddr, DataUse)], all: u64) -> String {
-    let mut sorted: Vec<_> = data.iter().collect();
-    sorted.sort_by_key(|(address, used)| (std::cmp::Reverse(used.bytes()), *address));
-    let one = |(address, used): &&(SocketAddr, DataUse)| {
-        let lost = if used.is_lost { ", lost" } else { "" };
-        format!("{address} {} ({} %{lost})", Size(used.bytes()), percent(used.bytes(), all))
-    };
-    sorted.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
-/// Lists data servers whose mean response time is much longer than that of the fastest.
-fn describe_slow(data: &[(SocketAddr, DataUse)]) -> String {
-    let mean = |used: &DataUse| {
-        (used.calls >= SLOW_CALLS_MIN).then(|| used.response_ns as f64 / used.calls as f64 / 1e6)
-    };
-    let Some(fastest) = data.iter().filter_map(|(_, used)| mean(used)).reduce(f64::min) else {
-        return String::new();
-    };
-    let slow = data.iter().filter_map(|(address, used)| {
-        let own = mean(used).filter(|own| *own > SLOW_TIMES * fastest)?;
-        let times = own / fastest;
-        Some(format!("{address} {own:.3} ms per call, {times:.1} times the fastest"))
-    });
-    slow.collect::<Vec<_>>().join("; ")
-}
-
-/// Lists what the metadata server was told about data servers, by the operation that did.
 fn describe_reports(reports: &LayoutReports) -> String {
-    let LayoutReports { errors, returned_errors, stats, returned_stats } = *reports;
+    let LayoutReports { errors, returned_errors, stats, returned_stats, .. } = *reports;
     let counts = [
         (errors, "errors", "LAYOUTERROR"),
         (returned_errors, "errors", "LAYOUTRETURN"),
@@ -239,39 +198,4 @@ fn describe_reports(reports: &LayoutReports) -> String {
         .map(|(count, what, op)| format!("{what} with {op}: {count}"))
         .collect::<Vec<_>>()
         .join("; ")
-}
-
-/// Returns a share in percent, with one decimal.
-fn percent(part: u64, all: u64) -> String {
-    format!("{:.1}", 100.0 * part as f64 / all.max(1) as f64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn used(mib: u64, calls: u64, ms: u64) -> DataUse {
-        let response_ns = calls * ms * 1_000_000;
-        DataUse { read_bytes: mib << 20, calls, response_ns, ..DataUse::default() }
-    }
-
-    fn servers<const N: usize>(used: [DataUse; N]) -> Vec<(SocketAddr, DataUse)> {
-        let address = |number: usize| SocketAddr::from(([10, 0, 0, number as u8], 2049));
-        used.into_iter().enumerate().map(|(number, used)| (address(number), used)).collect()
-    }
-
-    #[test]
-    fn lists_largest_share_first() {
-        let lost = DataUse { is_lost: true, ..used(2, 9, 1) };
-        let shown = describe_servers(&servers([lost, used(6, 9, 1)]), 8 << 20);
-        assert_eq!(shown, "10.0.0.1:2049 6 MiB (75.0 %); 10.0.0.0:2049 2 MiB (25.0 %, lost)");
-    }
-
-    #[test]
-    fn names_much_slower_servers() {
-        let shown = describe_slow(&servers([used(1, 200, 2), used(1, 200, 7), used(1, 200, 5)]));
-        assert_eq!(shown, "10.0.0.1:2049 7.000 ms per call, 3.5 times the fastest");
-        let few = describe_slow(&servers([used(1, 200, 2), used(1, 99, 70)]));
-        assert_eq!((few.as_str(), describe_slow(&[]).as_str()), ("", ""));
-    }
 }

@@ -13,6 +13,7 @@ use super::trend;
 use crate::factor_effects::PassFactors;
 use crate::humanize::listed;
 use crate::table::NOT_APPLICABLE;
+use crate::table::factor_levels::DATA_SERVERS;
 
 /// Maximum number of differing pairs to name when other pairs of the same two sides do not differ.
 const PAIRS_NAMED_MAX: usize = 2;
@@ -88,11 +89,18 @@ fn is_alike<'a>(group: &Group<'a>, a: &UsableRow<'a>, b: &UsableRow<'a>) -> bool
     for ((name, value), (_, other)) in group.settings(a).zip(group.settings(b)) {
         let either_lacks_it = value == NOT_APPLICABLE || other == NOT_APPLICABLE;
         let is_of_kind = matches!(name, "backend" | "direct") && !same_kind;
-        if value != other && !either_lacks_it && !is_of_kind {
+        // How many data servers a cluster has is a property of it, unless a setting requests them.
+        let is_of_cluster = name == DATA_SERVERS && !requests_data_servers(one);
+        if value != other && !either_lacks_it && !is_of_kind && !is_of_cluster {
             return false;
         }
     }
     one.file_sizes == other.file_sizes && work_identity(one) == work_identity(other)
+}
+
+/// Returns true if the number of data servers is a setting of the run.
+fn requests_data_servers(spec: &RunSpec) -> bool {
+    spec.settings().iter().any(|(name, _)| *name == DATA_SERVERS)
 }
 
 /// Returns what identifies the work itself, independent of target and backend.

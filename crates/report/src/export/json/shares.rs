@@ -3,12 +3,14 @@
 //! Times of individual clients and hosts are stored in few buckets, so only quantiles are
 //! available.
 
-use model::{ClientResult, ClientTimes, HostResult};
+use model::{ClientResult, ClientTimes, HostResult, PathWork};
 use schemars::JsonSchema;
 use serde::Serialize;
 use stats::{HostShare, HostsCompared, RanksCompared, TrainingJudged, WorstTimes};
 
-use super::SummaryPart;
+use super::{SummaryPart, Times};
+use crate::campaign::paths::{Balance, merge_data_servers};
+use crate::table::Row;
 
 /// One emulated client.
 #[derive(Serialize, JsonSchema)]
@@ -53,6 +55,55 @@ pub(super) struct HostsPart<'a> {
     /// Hosts that are slow compared with the others, slowest first.
     stragglers: Vec<&'a str>,
     hosts: Vec<HostSharePart<'a>>,
+}
+
+/// What the data servers of a pNFS cluster did, over all trials that count. `trials` has the
+/// details of each.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DataServers")]
+pub(super) struct DataServersPart {
+    servers: Vec<DataServerPart>,
+    /// Bytes that went through the metadata server.
+    metadata_server_bytes: u64,
+    /// Share of the bytes that went past the metadata server; null without any.
+    direct_percent: Option<f64>,
+    /// Bytes of the busiest data server, divided by the mean; null without any.
+    busiest_over_mean: Option<f64>,
+    /// Addresses of data servers that took more than three times as long as the fastest.
+    slow: Vec<String>,
+}
+
+/// What one data server did.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DataServer")]
+struct DataServerPart {
+    address: String,
+    bytes: u64,
+    /// Share of the bytes of all data servers; null without any.
+    bytes_percent: Option<f64>,
+    /// Response times of its READs and WRITEs.
+    service_time: Times,
+}
+
+impl DataServersPart {
+    pub(super) fn from_row(row: &Row<'_>) -> Option<Self> {
+        let work = merge_data_servers(row)?;
+        let all = work.data_bytes();
+        let server = |server: &PathWork| DataServerPart {
+            address: server.address.clone(),
+            bytes: server.bytes,
+            bytes_percent: (all > 0).then(|| 100.0 * server.bytes as f64 / all as f64),
+            service_time: Times::from_histogram(&server.times),
+        };
+        let balance = Balance::from_work(&work);
+        Some(Self {
+            servers: work.data_servers.iter().map(server).collect(),
+            metadata_server_bytes: work.metadata_bytes,
+            direct_percent: work.direct_share().map(|share| 100.0 * share),
+            busiest_over_mean: balance.busiest_over_mean,
+            slow: balance.slow.iter().map(|(address, _)| (*address).to_owned()).collect(),
+        })
+    }
 }
 
 /// Comparison of the ranks of a row whose result is the time of the slowest rank.

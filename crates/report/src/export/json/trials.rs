@@ -73,6 +73,12 @@ struct PassPart<'a> {
     /// What each of the server's addresses did, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     addresses: Vec<AddressPart<'a>>,
+    /// What each data server of a pNFS cluster did, if layouts were to be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_servers: Option<Vec<AddressPart<'a>>>,
+    /// Bytes that went through the metadata server, if layouts were to be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata_server_bytes: Option<u64>,
     /// Time of each rank from the start of the pass, if the slowest one decides the result.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     rank_times_ns: &'a [u64],
@@ -106,7 +112,7 @@ struct KindPart {
     response_time_buckets: Vec<(u64, u64)>,
 }
 
-/// Work over one of the server's addresses, including the warm-up of the pass.
+/// Work over one of the server's addresses, or at a data server, including the warm-up of the pass.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Address")]
 struct AddressPart<'a> {
@@ -200,6 +206,12 @@ impl<'a> PassPart<'a> {
             clients: pass.clients.iter().map(ClientPart::from_client).collect(),
             hosts: pass.hosts.iter().map(HostPart::from_host).collect(),
             addresses: pass.scope.paths.iter().map(AddressPart::from_path).collect(),
+            data_servers: pass
+                .scope
+                .pnfs
+                .as_ref()
+                .map(|work| work.data_servers.iter().map(AddressPart::from_path).collect()),
+            metadata_server_bytes: pass.scope.pnfs.as_ref().map(|work| work.metadata_bytes),
             rank_times_ns: &pass.scope.rank_times_ns,
             frames: pass.scope.frames,
             training: pass.scope.training,

@@ -1,35 +1,24 @@
-//! What is told to the metadata server while ops go on: errors of data servers (LAYOUTERROR), how
-//! much they were used (LAYOUTSTATS), and layouts that are no longer used (LAYOUTRETURN).
+//! Work on layouts that no op waits for: which files have some, and when.
 //!
-//! No op waits for it. One task is executed at a time, in an op slot of its own, and its calls need
-//! a free slot of the connection like all others. LAYOUTERROR and LAYOUTSTATS exist since v4.2, and
-//! a server need not support them: what they have not reported is part of LAYOUTRETURN.
+//! Errors of data servers are reported at once (LAYOUTERROR), layouts that are no longer used are
+//! returned (LAYOUTRETURN), new ones are requested some time later (LAYOUTGET), and the use of data
+//! servers is reported at intervals (LAYOUTSTATS). [`super::reports`] and [`super::losses`] make
+//! the calls, one task at a time, in an op slot of its own. Queues are allocated before the start.
 //!
-//! **Source:** RFC 7862 sections 15.6 and 15.7; RFC 8435 sections 9 to 11.
+//! **Source:** RFC 8881 section 18.43; RFC 7862 sections 15.6 and 15.7; RFC 8435 sections 9 to 11.
 
 use std::collections::VecDeque;
 
-use model::{Op, OpKind};
 use nfs_client::pnfs::FileLayout;
-use nfs_client::proto::client::{Event, ProtocolVersion};
-use nfs_client::proto::nfs4::{
-    DeviceError, FlexIoStats, LayoutUpdate, List, Op as NfsOp, OpCode, Wire as _, layout_type,
-};
-use nfs_client::proto::xdr::Writer;
-use nfs_client::{Connection, proto::CallError};
+use nfs_client::proto::client::ProtocolVersion;
+use nfs_client::proto::nfs4::{LayoutIoMode, layout_type};
 
-use super::super::transfers::NotStarted;
-use super::calls::no_layout;
-use super::stages::{Stage, Task};
-use super::state::{State, idle_op};
-use crate::limits::LAYOUT_STATS_INTERVAL;
+use crate::limits::{LAYOUT_STATS_INTERVAL, LAYOUTGET_WAIT_MAX, LAYOUTGET_WAIT_MIN};
 
 /// Stripes whose use is reported with one call, as in Linux.
-const STATS_PER_CALL: usize = 4;
+pub(super) const STATS_PER_CALL: usize = 4;
 /// Bytes of the details of a stripe's use, at most.
 const STATS_BYTES: usize = 512;
-/// Stripes whose use is reported with LAYOUTRETURN, at most.
-const RETURNED_STATS_MAX: usize = 64;
 
 /// What was reported to the metadata server, and what happened to layouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +31,10 @@ pub(crate) struct LayoutReports {
     pub(crate) stats: u64,
     /// Uses of data servers, reported with LAYOUTRETURN.
     pub(crate) returned_stats: u64,
+    /// Layouts that the server recalled.
+    pub(crate) recalled: u64,
+    /// Layouts that were requested again, and granted.
+    pub(crate) regained: u64,
 }
 
 impl LayoutReports {
@@ -51,27 +44,43 @@ impl LayoutReports {
         self.returned_errors += other.returned_errors;
         self.stats += other.stats;
         self.returned_stats += other.returned_stats;
+        self.recalled += other.recalled;
+        self.regained += other.regained;
     }
+}
+
+/// A LAYOUTGET for later.
+#[derive(Clone, Copy, Debug)]
+struct PlannedGet {
+    index: u32,
+    due_ns: u64,
 }
 
 /// The files with something to do.
 #[derive(Debug)]
 pub(super) struct Background {
     /// Files with errors of data servers that have not been reported.
-    with_errors: VecDeque<u32>,
+    pub(super) with_errors: VecDeque<u32>,
     /// Files whose layout is to be returned.
-    to_return: VecDeque<u32>,
+    pub(super) to_return: VecDeque<u32>,
+    /// Files that get a new layout, and when.
+    to_get: VecDeque<PlannedGet>,
+    next_get_ns: u64,
+    /// The type and mode of all layouts.
+    pub(super) wanted: Option<(u32, LayoutIoMode)>,
+    /// The pass ends: only returns are left.
+    pub(super) is_ending: bool,
     /// Files whose use is to be reported.
-    to_report: VecDeque<u32>,
-    next_report_ns: u64,
-    report_interval_ns: u64,
+    pub(super) to_report: VecDeque<u32>,
+    pub(super) next_report_ns: u64,
+    pub(super) report_interval_ns: u64,
     /// Number of the next stripe to report, of the file that is being reported.
-    next_stripe: usize,
+    pub(super) next_stripe: usize,
     /// Number of errors or stripes in the call in flight.
-    in_call: usize,
-    takes_errors: bool,
-    takes_stats: bool,
-    body: Vec<u8>,
+    pub(super) in_call: usize,
+    pub(super) takes_errors: bool,
+    pub(super) takes_stats: bool,
+    pub(super) body: Vec<u8>,
 }
 
 impl Background {
@@ -88,6 +97,10 @@ impl Background {
         Self {
             with_errors: VecDeque::with_capacity(errors_max),
             to_return: VecDeque::with_capacity(layouts.len()),
+            to_get: VecDeque::with_capacity(layouts.len()),
+            next_get_ns: u64::MAX,
+            wanted: layouts.iter().flatten().map(|one| (one.layout_type, one.iomode)).next(),
+            is_ending: false,
             to_report: VecDeque::with_capacity(layouts.len()),
             next_report_ns: if reports { 0 } else { u64::MAX },
             report_interval_ns: interval_s * 1_000_000_000,
@@ -112,178 +125,77 @@ impl Background {
         }
     }
 
+    /// Plans a LAYOUTGET for a file that had `earlier` ones. The wait doubles each time, so that
+    /// whoever caused a recall gets its turn.
+    pub(super) fn plan_get(&mut self, index: usize, earlier: u32, now_ns: u64) {
+        if self.is_ending {
+            return;
+        }
+        let wait = LAYOUTGET_WAIT_MIN.saturating_mul(1 << earlier.min(16)).min(LAYOUTGET_WAIT_MAX);
+        let due_ns = now_ns + wait.as_nanos() as u64;
+        self.to_get.push_back(PlannedGet { index: index as u32, due_ns });
+        self.next_get_ns = self.next_get_ns.min(due_ns);
+    }
+
+    /// Returns the next file whose time for a LAYOUTGET has come.
+    pub(super) fn take_get(&mut self, now_ns: u64) -> Option<u32> {
+        if now_ns < self.next_get_ns {
+            return None;
+        }
+        let at = self.to_get.iter().position(|get| get.due_ns <= now_ns);
+        let get = at.and_then(|at| self.to_get.remove(at));
+        self.next_get_ns = self.to_get.iter().map(|get| get.due_ns).min().unwrap_or(u64::MAX);
+        get.map(|get| get.index)
+    }
+
     /// Ends reports at intervals: the last ones are part of LAYOUTRETURN.
-    pub(super) fn stop(&mut self) {
+    pub(super) fn stop_reports(&mut self) {
         self.next_report_ns = u64::MAX;
         self.to_report.clear();
     }
-}
 
-impl State {
-    /// Starts the next task, if none is being executed.
-    pub(super) fn start_background(&mut self, now_ns: u64) {
-        if self.is_in_background() {
-            return;
-        }
-        let Some((task, index)) = self.next_task(now_ns) else { return };
-        let file = self.common.number(index as usize);
-        self.begin_in_background(task, Op { file, kind: OpKind::Sync, ..idle_op() });
-    }
-
-    fn next_task(&mut self, now_ns: u64) -> Option<(Task, u32)> {
-        if let Some(index) = self.background.with_errors.pop_front() {
-            return Some((Task::ReportErrors, index));
-        }
-        if let Some(&index) = self.background.to_return.front()
-            && self.files[index as usize].in_flight == 0
-        {
-            self.background.to_return.pop_front();
-            return Some((Task::Return, index));
-        }
-        if now_ns >= self.background.next_report_ns {
-            self.plan_reports(now_ns);
-        }
-        let index = self.background.to_report.pop_front()?;
-        self.background.next_stripe = 0;
-        Some((Task::ReportUse, index))
-    }
-
-    /// Plans a report of all files that were used since the last one.
-    #[cold]
-    fn plan_reports(&mut self, now_ns: u64) {
-        let Self { background, files, .. } = self;
-        // The first time is the start of the pass.
-        let is_first = background.next_report_ns == 0;
-        background.next_report_ns = now_ns + background.report_interval_ns;
-        if is_first || !background.to_report.is_empty() {
-            return;
-        }
-        let with_news = |(index, file): (usize, &super::state::FileState)| {
-            (file.layout.is_some() && file.usage.has_news()).then_some(index as u32)
-        };
-        background.to_report.extend(files.iter().enumerate().filter_map(with_news));
-    }
-
-    /// Returns true if a stage of a task in the background has something to report.
-    pub(super) fn has_report(&self, stage: Stage, index: usize) -> bool {
-        let file = &self.files[index];
-        file.layout.is_some()
-            && match stage {
-                Stage::LayoutError => self.errors.iter().any(|(of, _)| *of as usize == index),
-                _ => file.usage.has_news(),
-            }
-    }
-
-    /// Starts a LAYOUTERROR.
-    #[cold]
-    pub(super) fn start_layouterror(
-        &mut self,
-        tag: u32,
-        index: usize,
-        link: &mut Connection,
-        now_ns: u64,
-    ) -> Result<(), NotStarted> {
-        let Some(layout) = &self.files[index].layout else { return Err(no_layout()) };
-        let errors = self.errors_of(index);
-        self.background.in_call = errors.len();
-        let errors = List::build(&mut self.background.body, errors);
-        let stateid = layout.stateid;
-        let report = NfsOp::Layouterror { offset: 0, length: u64::MAX, stateid, errors };
-        let file = self.common.set.files[index].handle;
-        Ok(link.start_compound(now_ns, tag, &[NfsOp::Putfh { file }, report])?)
-    }
-
-    /// Starts a LAYOUTSTATS operation for each of the next stripes with something to report.
-    pub(super) fn start_layoutstats(
-        &mut self,
-        tag: u32,
-        index: usize,
-        link: &mut Connection,
-        now_ns: u64,
-    ) -> Result<(), NotStarted> {
-        let Self { background, files, sides, common, .. } = self;
-        let file = &mut files[index];
-        let Some(layout) = &file.layout else { return Err(no_layout()) };
-        background.body.clear();
-        let mut parts: [Option<(FlexIoStats<'_>, usize)>; STATS_PER_CALL] = [None; STATS_PER_CALL];
-        let mut count = 0;
-        while count < STATS_PER_CALL
-            && let Some(at) = file.usage.take_news(background.next_stripe)
-        {
-            background.next_stripe = at + 1;
-            let address = &sides[file.usage.server_of(at, layout)].address;
-            let stats = file.usage.describe(at, layout, address, now_ns);
-            stats.update.encode(&mut Writer::new(&mut background.body));
-            parts[count] = Some((stats, background.body.len()));
-            count += 1;
-        }
-        background.in_call = count;
-        let mut ops = [NfsOp::Putfh { file: common.set.files[index].handle }; STATS_PER_CALL + 1];
-        let mut start = 0;
-        for (op, (stats, end)) in ops[1..].iter_mut().zip(parts.iter().flatten()) {
-            let FlexIoStats { offset, length, stateid, read, write, device, .. } = *stats;
-            let body = &background.body[start..*end];
-            let update = LayoutUpdate { layout_type: layout.layout_type, body };
-            *op = NfsOp::Layoutstats { offset, length, stateid, read, write, device, update };
-            start = *end;
-        }
-        Ok(link.start_compound(now_ns, tag, &ops[..=count])?)
-    }
-
-    /// Handles the reply to a LAYOUTERROR.
-    pub(super) fn end_layouterror(&mut self, event: &Event<'_>, index: usize) {
-        match event.result_of(OpCode::Layouterror) {
-            Ok(_) => {
-                // Others may have joined those of the call.
-                let mut left = self.background.in_call;
-                self.reports.errors += left as u64;
-                self.errors.retain(|(of, _)| {
-                    let is_reported = *of as usize == index && left > 0;
-                    left -= usize::from(is_reported);
-                    !is_reported
-                });
-            }
-            Err(CallError::Status(_)) => self.background.takes_errors = false,
-            Err(_) => {}
-        }
-    }
-
-    /// Handles the reply to LAYOUTSTATS. Returns true if there is more to report.
-    pub(super) fn end_layoutstats(&mut self, event: &Event<'_>, index: usize) -> bool {
-        match event.result_of(OpCode::Layoutstats) {
-            Ok(_) => self.reports.stats += self.background.in_call as u64,
-            Err(CallError::Status(_)) => {
-                self.background.takes_stats = false;
-                self.background.stop();
-            }
-            Err(_) => return false,
-        }
-        let from = self.background.next_stripe;
-        self.background.takes_stats && self.files[index].usage.find_news(from).is_some()
-    }
-
-    /// Returns the reports of errors and use that a LAYOUTRETURN of a file contains.
-    pub(super) fn returned_stats(
-        &self,
-        index: usize,
-        now_ns: u64,
-    ) -> impl Iterator<Item = FlexIoStats<'_>> {
-        let file = &self.files[index];
-        let describe = move |at| {
-            let layout = file.layout.as_ref()?;
-            let address = &self.sides[file.usage.server_of(at, layout)].address;
-            Some(file.usage.describe(at, layout, address, now_ns))
-        };
-        file.usage.used().take(RETURNED_STATS_MAX).filter_map(describe)
-    }
-
-    /// Returns the errors of a file's data servers that have not been reported.
-    pub(super) fn errors_of(&self, index: usize) -> Vec<DeviceError> {
-        let own = self.errors.iter().filter(|(file, _)| *file as usize == index);
-        own.map(|(_, error)| *error).collect()
+    /// Requests and reports nothing more.
+    pub(super) fn end(&mut self) {
+        self.is_ending = true;
+        self.to_get.clear();
+        self.next_get_ns = u64::MAX;
+        self.stop_reports();
     }
 }
 
 fn is_flexible(layout: &FileLayout) -> bool {
     layout.layout_type == layout_type::FLEX_FILES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn waits_longer_each_time() {
+        let mut background = Background::new(&[], ProtocolVersion::V4_2, 1);
+        let waits = (0..9).map(|earlier| {
+            background.plan_get(3, earlier, 7);
+            let due_ns = background.next_get_ns;
+            assert_eq!(background.take_get(due_ns - 1), None);
+            assert_eq!(background.take_get(due_ns), Some(3));
+            due_ns - 7
+        });
+        let expected = [1, 2, 4, 8, 16, 32, 64, 64, 64].map(|halves| halves * SECOND_NS / 2);
+        assert_eq!(waits.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn gets_layouts_in_due_order() {
+        let mut background = Background::new(&[], ProtocolVersion::V4_2, 1);
+        background.plan_get(1, 3, 0);
+        background.plan_get(2, 0, 0);
+        assert_eq!(background.take_get(SECOND_NS), Some(2));
+        assert_eq!((background.take_get(SECOND_NS), background.next_get_ns), (None, 4 * SECOND_NS));
+        background.end();
+        background.plan_get(2, 0, 0);
+        assert_eq!(background.take_get(u64::MAX - 1), None);
+    }
 }

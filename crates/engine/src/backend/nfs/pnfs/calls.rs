@@ -11,8 +11,9 @@ use nfs_client::proto::status::Status;
 use super::super::transfers::{
     CallResult, NotStarted, Stage as DataStage, Transfer, judge, note_error, payload_of,
 };
+use super::reports::no_layout;
 use super::stages::{Call, METADATA, Stage};
-use super::state::State;
+use super::state::{Side, State};
 use super::usage::EndedCall;
 
 /// The uid and gid of a call; `None` for those of the connection.
@@ -48,6 +49,7 @@ impl State {
             Stage::Close => Operation::Close { file },
             Stage::LayoutCommit => return self.start_layoutcommit(tag, index, link, now_ns),
             Stage::LayoutReturn => return self.start_layoutreturn(tag, index, link, now_ns),
+            Stage::LayoutGet => return self.start_layoutget(tag, index, link, now_ns),
             Stage::LayoutError => return self.start_layouterror(tag, index, link, now_ns),
             Stage::LayoutStats => return self.start_layoutstats(tag, index, link, now_ns),
         };
@@ -163,7 +165,11 @@ impl State {
                 Err(error) => Some(note_error(event, error, &mut self.common)),
             },
             Stage::LayoutReturn => {
-                self.end_layoutreturn(event, index);
+                self.end_layoutreturn(event, call, index);
+                None
+            }
+            Stage::LayoutGet => {
+                self.end_layoutget(event, index);
                 None
             }
             Stage::LayoutError => {
@@ -247,9 +253,8 @@ impl State {
         stage: DataStage,
         moved: u32,
     ) {
-        let used = &mut self.sides[call.side as usize].used;
-        used.calls += 1;
-        used.response_ns += event.done_ns.saturating_sub(event.sent_ns);
+        let Side { used, times, .. } = &mut self.sides[call.side as usize];
+        times.record(event.done_ns.saturating_sub(event.sent_ns));
         let bytes = u64::from(moved);
         if stage == DataStage::Read {
             used.read_bytes += bytes;
@@ -260,18 +265,6 @@ impl State {
         let file = &mut self.files[index];
         file.end = file.end.max(call.offset + bytes);
         file.is_changed |= call.side as usize != METADATA;
-    }
-
-    fn end_layoutreturn(&mut self, event: &Event<'_>, index: usize) {
-        let is_own = |of: u32| of as usize == index;
-        if event.result_of(OpCode::Layoutreturn).is_ok() {
-            let errors = self.errors.iter().filter(|(of, _)| is_own(*of)).count();
-            self.reports.returned_errors += errors as u64;
-            self.reports.returned_stats += self.files[index].usage.used().count() as u64;
-        }
-        // A server that refuses has dropped it, or will when the lease expires.
-        self.files[index].layout = None;
-        self.errors.retain(|(of, _)| !is_own(*of));
     }
 
     /// Sends data that a data server refused through the metadata server.
@@ -309,9 +302,4 @@ fn is_final(error: &CallError) -> bool {
         error.status(),
         Some(Status::NoSpc | Status::DQuot | Status::FBig | Status::Inval | Status::RoFs)
     )
-}
-
-/// Returns why a call for a layout that is gone is not started.
-pub(super) const fn no_layout() -> NotStarted {
-    NotStarted::Failed(OpError(Status::BadLayout.number()))
 }

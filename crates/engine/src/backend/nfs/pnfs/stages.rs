@@ -20,6 +20,8 @@ pub(super) enum Task {
     Publish,
     /// Closes the file.
     Close,
+    /// Gets a new layout.
+    Get,
     /// Reports errors of data servers.
     ReportErrors,
     /// Reports how much the layout was used.
@@ -32,6 +34,7 @@ pub(super) enum Stage {
     Commit,
     LayoutCommit,
     LayoutReturn,
+    LayoutGet,
     LayoutError,
     LayoutStats,
     Close,
@@ -46,6 +49,7 @@ impl Stage {
             Self::Commit => OpCode::Commit,
             Self::LayoutCommit => OpCode::Layoutcommit,
             Self::LayoutReturn => OpCode::Layoutreturn,
+            Self::LayoutGet => OpCode::Layoutget,
             Self::LayoutError => OpCode::Layouterror,
             Self::LayoutStats => OpCode::Layoutstats,
             Self::Close => OpCode::Close,

@@ -9,37 +9,36 @@
 //! | Read, Write, Update | data in, data out |
 //! | Sync | COMMIT at each server with unstable data, LAYOUTCOMMIT |
 //! | return of a layout | the same, then LAYOUTRETURN |
-//! | reports | LAYOUTERROR or LAYOUTSTATS, see [`super::background`] |
+//! | in the background | LAYOUTERROR, LAYOUTGET or LAYOUTSTATS, see [`super::background`] |
 //!
 //! A file whose layout is recalled, or refused by a data server, is accessed through the metadata
-//! server from then on. Its layout is returned once no call uses it any more.
+//! server from then on. Its layout is returned once no call uses it any more, and a new one is
+//! requested later: see [`super::losses`].
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use model::{Completion, Op, OpError, OpKind, Outcome};
-use nfs_client::pnfs::{FileLayout, StripeFile};
-use nfs_client::proto::nfs4::{DeviceError, LayoutIoMode, LayoutRecall};
-use nfs_client::proto::status::Status;
+use model::{Completion, Histogram, Op, OpError, OpKind, Outcome, PathWork};
+use nfs_client::pnfs::{FileLayout, KnownDevices, StripeFile};
+use nfs_client::proto::nfs4::DeviceError;
 
 use super::super::set::WorkerState;
 use super::super::transfers::Stage as DataStage;
 use super::super::uncommitted::Uncommitted;
-use super::DataUse;
 use super::background::{Background, LayoutReports};
 use super::stages::{Call, METADATA, Stage, Task};
-use super::usage::{EndedCall, ServerAddress, Usage};
+use super::usage::{ServerAddress, Usage};
 use crate::backend::{BackendCounts, PnfsCounts};
 
 /// Calls that an op may have waiting or in flight, for each slot of a connection.
 const CALLS_PER_SLOT: usize = 4;
 /// Maximum number of errors of data servers to report.
-const ERRORS_MAX: usize = 64;
+pub(super) const ERRORS_MAX: usize = 64;
 
 #[derive(Clone, Copy)]
 pub(super) struct OpSlot {
     pub(super) op: Op,
-    task: Task,
+    pub(super) task: Task,
     sent_ns: u64,
     pub(super) stage: Stage,
     started_bytes: u32,
@@ -55,7 +54,7 @@ pub(super) struct FileState {
     /// The layout until it is returned.
     pub(super) layout: Option<FileLayout>,
     /// New data may go to the data servers.
-    is_usable: bool,
+    pub(super) is_usable: bool,
     /// Calls to data servers that have not ended.
     pub(super) in_flight: u32,
     /// Written since the last LAYOUTCOMMIT.
@@ -64,6 +63,10 @@ pub(super) struct FileState {
     pub(super) end: u64,
     /// How much the data servers of this layout were used.
     pub(super) usage: Usage,
+    /// A recall arrived before the layout that it is about.
+    pub(super) is_recalled: bool,
+    /// Layouts that were requested again so far; `None` if there is no point in it.
+    pub(super) gets: Option<u32>,
 }
 
 /// A server that may have data of files.
@@ -74,6 +77,8 @@ pub(super) struct Side {
     pub(super) rsize: u32,
     pub(super) wsize: u32,
     pub(super) used: DataUse,
+    /// Response times of its READs and WRITEs.
+    pub(super) times: Histogram,
     pub(super) address: ServerAddress,
 }
 
@@ -85,13 +90,28 @@ pub(super) struct ServerLimits {
     pub(super) wsize: u32,
 }
 
+/// How much a server was used for data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DataUse {
+    pub(super) read_bytes: u64,
+    pub(super) write_bytes: u64,
+    pub(super) is_lost: bool,
+}
+
+impl DataUse {
+    /// Returns all bytes.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.read_bytes + self.write_bytes
+    }
+}
+
 /// Where a piece of data goes.
-struct Route {
-    side: u32,
-    mirror: u32,
-    stripe: u32,
-    offset: u64,
-    len: u32,
+pub(super) struct Route {
+    pub(super) side: u32,
+    pub(super) mirror: u32,
+    pub(super) stripe: u32,
+    pub(super) offset: u64,
+    pub(super) len: u32,
 }
 
 pub(super) struct State {
@@ -110,6 +130,10 @@ pub(super) struct State {
     /// Errors of data servers that have not been reported, with the index of the file.
     pub(super) errors: Vec<(u32, DeviceError)>,
     pub(super) reports: LayoutReports,
+    /// The devices whose servers are connected.
+    pub(super) devices: KnownDevices,
+    /// For each data server of these devices its number here, or 0.
+    pub(super) numbers: Vec<u32>,
 }
 
 impl State {
@@ -135,6 +159,7 @@ impl State {
             rsize: server.rsize.min(rsize),
             wsize: server.wsize.min(wsize),
             used: DataUse::default(),
+            times: Histogram::new(),
             address: ServerAddress::new(server.address),
         };
         let without_layout = layouts.iter().filter(|layout| layout.is_none()).count() as u64;
@@ -155,6 +180,8 @@ impl State {
             files: layouts.into_iter().map(FileState::new).collect(),
             errors: Vec::with_capacity(ERRORS_MAX),
             reports: LayoutReports::default(),
+            devices: KnownDevices::default(),
+            numbers: Vec::new(),
             common,
         }
     }
@@ -165,7 +192,7 @@ impl State {
     }
 
     /// Returns the index of the op that does the work in the background.
-    fn background_slot(&self) -> u32 {
+    pub(super) fn background_slot(&self) -> u32 {
         self.ops.len() as u32 - 1
     }
 
@@ -203,6 +230,11 @@ impl State {
     /// Returns true if a task is executed in the background.
     pub(super) fn is_in_background(&self) -> bool {
         self.ops[self.background_slot() as usize].task != Task::Op
+    }
+
+    /// Returns true if a LAYOUTGET is being executed.
+    pub(super) fn is_getting(&self) -> bool {
+        self.ops[self.background_slot() as usize].task == Task::Get
     }
 
     /// Begins a task in the background.
@@ -255,6 +287,7 @@ impl State {
             Stage::LayoutError | Stage::LayoutStats => {
                 !self.has_report(stage, index) || self.prepare_one(slot, op.file)
             }
+            Stage::LayoutGet => !self.may_get(index) || self.prepare_one(slot, op.file),
             Stage::Close => self.prepare_one(slot, op.file),
         }
     }
@@ -336,7 +369,7 @@ impl State {
 
     /// Returns where the first piece of a transfer goes: a WRITE to this mirror, a READ to the
     /// first one whose server can be reached.
-    fn route(
+    pub(super) fn route(
         &self,
         index: usize,
         stage: DataStage,
@@ -398,9 +431,11 @@ impl State {
                 None => 0,
             };
             if mirrors == 0 || self.sides[side].used.is_lost {
-                // Another mirror has the same data.
                 if mirrors < 2 {
                     self.ops[slot as usize].error = Some(OpError::VERIFIER);
+                } else if let Some(uncommitted) = &mut self.sides[side].uncommitted {
+                    // Another mirror has the same data.
+                    uncommitted.forget(index);
                 }
                 continue;
             }
@@ -510,100 +545,23 @@ impl State {
         self.free_ops.push(slot);
     }
 
-    /// Stops using the layout of a file, and returns it later.
-    pub(super) fn lose_layout(&mut self, index: usize) {
-        let file = &mut self.files[index];
-        if file.layout.is_some() && file.is_usable {
-            file.is_usable = false;
-            self.background.plan_return(index);
+    /// Returns what a server did, without its address and the counts of its connection.
+    pub(super) fn work_of(&self, number: usize) -> PathWork {
+        let Side { used, times, .. } = &self.sides[number];
+        PathWork {
+            connections: 1,
+            ops: times.count(),
+            bytes: used.bytes(),
+            times: times.clone(),
+            lost_connections: used.is_lost.into(),
+            ..PathWork::default()
         }
     }
 
-    /// Handles a recall.
-    #[cold]
-    pub(super) fn note_recall(&mut self, recall: &LayoutRecall) {
-        for index in 0..self.files.len() {
-            let is_meant = match recall {
-                LayoutRecall::File(file) => self.common.set.files[index].handle == file.file,
-                LayoutRecall::FileSystem(_) | LayoutRecall::All => true,
-            };
-            if is_meant && self.files[index].is_usable {
-                self.counts.recalled += 1;
-                self.lose_layout(index);
-            }
-        }
-    }
-
-    /// Records the failure of a call at a data server.
-    #[cold]
-    pub(super) fn note_failure(&mut self, index: usize, error: DeviceError) {
-        if self.errors.len() < ERRORS_MAX {
-            self.errors.push((index as u32, error));
-            self.background.plan_error_report(index);
-        }
-    }
-
-    /// Gives up a data server: its calls go to the metadata server. Commits fail, since what was
-    /// written may be lost.
-    #[cold]
-    pub(super) fn lose_server(&mut self, number: usize, now_ns: u64) {
-        self.sides[number].used.is_lost = true;
-        self.counts.lost_servers += 1;
-        self.sides[number].queue.clear();
-        for tag in 0..self.calls.len() as u32 {
-            let call = self.calls[tag as usize];
-            if !call.is_active || call.side as usize != number {
-                continue;
-            }
-            let index = self.common.index(call.file);
-            let stage = self.ops[call.op as usize].stage;
-            if call.is_sent {
-                let ended = EndedCall { moved: None, sent_ns: now_ns, done_ns: now_ns };
-                self.files[index].usage.end(stage, &call, ended);
-                self.calls[tag as usize].is_sent = false;
-            }
-            if let Some(device) = self.device_of(index, &call) {
-                let code = stage.code();
-                self.note_failure(index, DeviceError::new(device, Status::NxIo, code));
-            }
-            if stage == Stage::Data(DataStage::Read) && self.read_other_mirror(tag, index) {
-                continue;
-            }
-            self.lose_layout(index);
-            if let Stage::Data(_) = stage {
-                self.counts.refused += 1;
-                self.reroute(tag);
-            } else {
-                self.finish_call(tag, Some(OpError::LOST), now_ns);
-            }
-        }
-    }
-
-    /// Sends a READ to another mirror, whose server can be reached; returns true if there is one.
-    /// A layout for writing has to be returned, so that the server brings the mirror up to date.
-    fn read_other_mirror(&mut self, tag: u32, index: usize) -> bool {
-        let call = self.calls[tag as usize];
-        let layout = self.files[index].layout.as_ref();
-        if layout.is_none_or(|layout| layout.iomode != LayoutIoMode::Read) {
-            return false;
-        }
-        match self.route(index, DataStage::Read, 0, call.offset, call.left) {
-            Some(route) if route.len == call.left => {
-                let call = &mut self.calls[tag as usize];
-                call.side = route.side;
-                call.mirror = route.mirror;
-                call.stripe = route.stripe;
-                call.server_offset = route.offset;
-                self.sides[route.side as usize].queue.push_back(tag);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns how much a server was used.
-    pub(super) fn use_of(&self, number: usize) -> DataUse {
-        self.sides[number].used
+    /// Returns what was reported, and what happened to layouts.
+    pub(super) fn layout_reports(&self) -> LayoutReports {
+        let PnfsCounts { recalled, regained, .. } = self.counts;
+        LayoutReports { recalled, regained, ..self.reports }
     }
 
     /// Sets the counts that a backend with a single server computes differently.
@@ -627,6 +585,7 @@ impl OpSlot {
         let stage = match (task, op.kind) {
             (Task::Publish, _) => Stage::LayoutCommit,
             (Task::Close, _) => Stage::Close,
+            (Task::Get, _) => Stage::LayoutGet,
             (Task::ReportErrors, _) => Stage::LayoutError,
             (Task::ReportUse, _) => Stage::LayoutStats,
             (_, OpKind::Sync) => Stage::Commit,
@@ -657,6 +616,8 @@ impl FileState {
             in_flight: 0,
             is_changed: false,
             end: 0,
+            is_recalled: false,
+            gets: Some(0),
         }
     }
 }
@@ -680,7 +641,7 @@ fn next_stage(state: &OpSlot) -> Option<Stage> {
 }
 
 /// Returns the number of files at data servers that a layout has.
-fn targets_of(layout: &FileLayout) -> usize {
+pub(super) fn targets_of(layout: &FileLayout) -> usize {
     layout.mirrors.iter().map(|mirror| mirror.stripes.len()).sum()
 }
 

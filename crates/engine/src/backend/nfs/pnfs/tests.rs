@@ -1,5 +1,8 @@
 //! Layouts made by hand over real servers, with exact counts at each of them.
 
+mod network;
+mod simulated;
+
 use std::sync::Arc;
 
 use model::testing::{RunBuilder, nfs_target};
@@ -16,7 +19,7 @@ use nfs_server::{Server, ServerConfig};
 use workload::{Pattern, Places};
 
 use super::super::{NfsFiles, PlusListing};
-use super::{Pnfs, PnfsParts, PnfsTally, RecallBoard};
+use super::{Pnfs, PnfsParts, RecallBoard};
 use crate::SystemClock;
 use crate::backend::find::FindRule;
 use crate::backend::sparse::SparseLayout;
@@ -79,7 +82,6 @@ struct Cluster {
     file: File,
     pattern: Pattern,
     board: Arc<RecallBoard>,
-    tally: Arc<PnfsTally>,
     layout: FileLayout,
 }
 
@@ -123,8 +125,8 @@ impl Cluster {
             made.push(Mirror { striping, stripes });
         }
         let layout = layout_of(made);
-        let (board, tally) = Default::default();
-        Self { metadata, data, file, pattern, board, tally, layout }
+        let board = Arc::default();
+        Self { metadata, data, file, pattern, board, layout }
     }
 
     fn backend(&self, layout: Option<FileLayout>) -> Pnfs {
@@ -132,53 +134,56 @@ impl Cluster {
             metadata: self.metadata.connect(&self.pattern),
             data: self.data.iter().map(|node| (node.connect(&self.pattern), IO, IO)).collect(),
             layouts: vec![layout],
+            devices: Default::default(),
             board: Arc::clone(&self.board),
-            tally: Arc::clone(&self.tally),
+            tally: Arc::default(),
         };
-        Pnfs::new(parts, self.set(), Arc::new(SystemClock::new())).unwrap()
-    }
-
-    fn set(&self) -> NfsFiles {
-        let root = self.metadata.mount.root();
-        NfsFiles {
-            version: self.metadata.mount.version(),
-            directory: root,
-            places: Arc::new(Places::new(&RunBuilder::new(Workload::Stream).build())),
-            place_files: [root].into(),
-            links: Arc::default(),
-            plus_listing: PlusListing::Readdir,
-            lists: None,
-            listing_bytes: 0,
-            find: FindRule::default(),
-            files: vec![self.file],
-            twins: Vec::new(),
-            sparse: SparseLayout { block_bytes: 1, file_bytes: 0 },
-            first: 0,
-            stride: 1,
-            is_written: true,
-            connections_per_client: 1,
-            policy: ConnectionPolicy::Share,
-            paths: Vec::new(),
-            grid: None,
-            stable: StableHow::Unstable,
-            log_stable: StableHow::Unstable,
-            rsize: IO,
-            wsize: IO,
-            pattern: self.pattern.clone(),
-            verify: true,
-            queue_depth: 4,
-            async_copy: false,
-            timeout_ns: 2_000_000_000,
-            client_uids: 1,
-            own: 1,
-            closable: false,
-            clients: ClientRecords::default(),
-        }
+        let set = files_of(&self.metadata.mount, self.file, &self.pattern, IO);
+        Pnfs::new(parts, set, Arc::new(SystemClock::new())).unwrap()
     }
 
     /// The bytes written and read at each data server, and at the metadata server.
     fn moved(&self) -> (Vec<(u64, u64)>, (u64, u64)) {
         (self.data.iter().map(Node::moved).collect(), self.metadata.moved())
+    }
+}
+
+/// A set of one file, read and written with this size.
+fn files_of(mount: &Mount, file: File, pattern: &Pattern, io_bytes: u32) -> NfsFiles {
+    let root = mount.root();
+    NfsFiles {
+        version: mount.version(),
+        directory: root,
+        places: Arc::new(Places::new(&RunBuilder::new(Workload::Stream).build())),
+        place_files: [root].into(),
+        links: Arc::default(),
+        plus_listing: PlusListing::Readdir,
+        lists: None,
+        listing_bytes: 0,
+        find: FindRule::default(),
+        files: vec![file],
+        twins: Vec::new(),
+        sparse: SparseLayout { block_bytes: 1, file_bytes: 0 },
+        first: 0,
+        stride: 1,
+        is_written: true,
+        connections_per_client: 1,
+        policy: ConnectionPolicy::Share,
+        paths: Vec::new(),
+        grid: None,
+        stable: StableHow::Unstable,
+        log_stable: StableHow::Unstable,
+        rsize: io_bytes,
+        wsize: io_bytes,
+        pattern: pattern.clone(),
+        verify: true,
+        queue_depth: 4,
+        async_copy: false,
+        timeout_ns: 2_000_000_000,
+        client_uids: 1,
+        own: 1,
+        closable: false,
+        clients: ClientRecords::default(),
     }
 }
 
@@ -245,10 +250,13 @@ fn sends_each_stripe_to_its_server() {
         assert_eq!(counts_of(&backend), expected);
         assert_eq!(expected.metadata_share(), Some(0.0));
         backend.end();
-        let (data, metadata) = cluster.tally.take();
-        assert_eq!(data.len(), 3);
-        assert!(data.iter().all(|(_, used)| used.bytes() == 2 * third && used.calls > 0));
-        assert_eq!(metadata.bytes(), 0);
+        let work = backend.pnfs_work().unwrap();
+        assert_eq!((work.data_servers.len(), work.metadata_bytes), (3, 0));
+        for server in work.data_servers {
+            assert_eq!((server.bytes, server.lost_connections), (2 * third, 0));
+            assert!(server.ops > 0 && server.calls > server.ops, "{server:?}");
+            assert!(server.sent_bytes > third && server.received_bytes > third, "{server:?}");
+        }
     }
 }
 
@@ -323,6 +331,9 @@ fn reads_elsewhere_if_server_dies() {
     assert!(all_done(&run(&mut backend, &ops)));
     let counts = counts_of(&backend);
     assert_eq!(counts.lost_servers, 1);
+    let work = backend.pnfs_work().unwrap();
+    let lost: Vec<_> = work.data_servers.iter().map(|server| server.lost_connections).collect();
+    assert_eq!(lost, [0, 1]);
     assert!(counts.refused > 0 && counts.metadata_bytes > 0, "{counts:?}");
     assert_eq!(backend.tally().read_bytes, Some(FILE_BYTES + 3 * u64::from(IO)));
 }

@@ -2,13 +2,22 @@
 //!
 //! [`FactorLevels`] is the main type: each level with its position, on a logarithmic axis if
 //! the largest is many times the smallest. A value chosen by the server ("server's") is at the end.
+//! [`FactorLevels::lines`] groups the rows that differ only in the factor.
+
+use std::collections::{BTreeSet, HashMap};
 
 use crate::chart::Tick;
 use crate::table::setting_number::quantity;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
+/// Number of data servers of a pNFS cluster.
+pub(crate) const DATA_SERVERS: &str = "data_servers";
+
 /// Minimum number of levels; fewer are compared by bars.
 const LEVELS_MIN: usize = 3;
+/// Factors that count machines, of which each should add as much as the first. Two levels show
+/// whether they do.
+const MACHINES: [&str; 2] = [DATA_SERVERS, "client_hosts"];
 /// Maximum number of levels; more are a continuum.
 const LEVELS_MAX: usize = 64;
 /// Maximum number of ticks that fit next to each other on a phone.
@@ -17,7 +26,8 @@ const TICKS_MAX: usize = 7;
 const RATIO_LOG: f64 = 8.0;
 
 /// Factors that readers look at first, in this order.
-const FIRST: [&str; 8] = [
+const FIRST: [&str; 9] = [
+    DATA_SERVERS,
     "clients",
     "client_hosts",
     "workers",
@@ -29,7 +39,7 @@ const FIRST: [&str; 8] = [
 ];
 
 /// Factor with numeric levels.
-pub(super) struct FactorLevels {
+pub(crate) struct FactorLevels {
     /// Column of the sheet.
     pub column: usize,
     pub name: String,
@@ -40,7 +50,7 @@ pub(super) struct FactorLevels {
 
 impl FactorLevels {
     /// Returns the numeric factors of these rows, with those that readers look at first in front.
-    pub(super) fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Self> {
+    pub(crate) fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for (column, name) in sheet.columns.iter().enumerate() {
             all.extend(Self::new(column, name, rows));
@@ -66,7 +76,8 @@ impl FactorLevels {
         let all = Self { column, name: name.to_owned(), levels, is_log: false };
         let (first, last) = all.finite_ends()?;
         let is_log = first > 0.0 && last / first >= RATIO_LOG;
-        let is_axis = all.levels.len() >= LEVELS_MIN && last > first;
+        let levels_min = if all.counts_machines() { 2 } else { LEVELS_MIN };
+        let is_axis = all.levels.len() >= levels_min && last > first;
         if is_axis { Some(Self { is_log, ..all }) } else { None }
     }
 
@@ -82,14 +93,86 @@ impl FactorLevels {
         ends
     }
 
-    /// Position of a row in percent; `None` if the factor does not apply to it.
-    pub(super) fn at(&self, row: &Row<'_>) -> Option<f64> {
-        let shown = &row.values[self.column];
-        let (value, _) = self.levels.iter().find(|(_, known)| known == shown)?;
-        Some(self.place(*value))
+    /// Returns true if each level is a number of machines.
+    pub(crate) fn counts_machines(&self) -> bool {
+        MACHINES.contains(&self.name.as_str())
     }
 
-    fn place(&self, value: f64) -> f64 {
+    /// Level of a row; `None` if the factor does not apply to it.
+    pub(crate) fn level(&self, row: &Row<'_>) -> Option<f64> {
+        let shown = &row.values[self.column];
+        self.levels.iter().find(|(_, known)| known == shown).map(|(value, _)| *value)
+    }
+
+    /// Position of a row in percent; `None` if the factor does not apply to it.
+    pub(crate) fn at(&self, row: &Row<'_>) -> Option<f64> {
+        self.level(row).map(|value| self.place(value))
+    }
+
+    /// Groups rows that differ only in this factor, sorted by level, with at least two rows each.
+    pub(crate) fn lines<'a, 'b>(
+        &self,
+        sheet: &Sheet<'_>,
+        rows: &[&'a Row<'b>],
+    ) -> Vec<(String, Vec<&'a Row<'b>>)> {
+        let mut lines: Vec<(String, Vec<&Row<'_>>)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let others: Vec<_> = (0..sheet.columns.len())
+            .filter(|&column| column != self.column)
+            .filter(|&column| rows.iter().any(|row| row.values[column] != rows[0].values[column]))
+            .collect();
+        let joins_targets = self.has_target_per_level(rows);
+        for row in rows {
+            if self.level(row).is_none() {
+                continue;
+            }
+            let target = &row.run.spec.target_name;
+            let mut parts = if joins_targets { Vec::new() } else { vec![target.clone()] };
+            for &column in &others {
+                if row.values[column] != NOT_APPLICABLE {
+                    parts.push(format!("{} {}", sheet.columns[column], row.values[column]));
+                }
+            }
+            if parts.is_empty() {
+                parts.push("all targets".to_owned());
+            }
+            let name = parts.join(", ");
+            let place = *places.entry(name.clone()).or_insert(lines.len());
+            if place == lines.len() {
+                lines.push((name, Vec::new()));
+            }
+            lines[place].1.push(row);
+        }
+        lines.retain(|(_, rows)| rows.len() > 1);
+        for (_, rows) in &mut lines {
+            rows.sort_by(|a, b| {
+                let [a, b] = [a, b].map(|row| self.at(row).unwrap_or_default());
+                a.total_cmp(&b)
+            });
+        }
+        lines
+    }
+
+    /// Returns true if each number of machines is a target of its own, such as clusters of
+    /// different size, so that a line has to join them.
+    fn has_target_per_level(&self, rows: &[&Row<'_>]) -> bool {
+        if !self.counts_machines() {
+            return false;
+        }
+        let mut pairs = BTreeSet::new();
+        let mut targets = BTreeSet::new();
+        for row in rows {
+            let shown = &row.values[self.column];
+            if shown != NOT_APPLICABLE {
+                pairs.insert((shown, &row.run.spec.target_name));
+                targets.insert(&row.run.spec.target_name);
+            }
+        }
+        targets.len() == self.levels.len() && pairs.len() == targets.len()
+    }
+
+    /// Position of a level in percent.
+    pub(crate) fn place(&self, value: f64) -> f64 {
         let Some((first, last)) = self.finite_ends() else { return 100.0 };
         if !value.is_finite() {
             return 100.0;
@@ -107,7 +190,7 @@ impl FactorLevels {
 
     /// Ticks for the levels, thinned out so that they do not overlap. The first and last always
     /// stay.
-    pub(super) fn ticks(&self) -> Vec<Tick> {
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
         let apart = 100.0 / TICKS_MAX as f64;
         let mut ticks: Vec<Tick> = Vec::new();
         for (value, shown) in &self.levels {
@@ -124,7 +207,7 @@ impl FactorLevels {
     }
 
     /// Name on the axis.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         if self.is_log { format!("{} (logarithmic)", self.name) } else { self.name.clone() }
     }
 }
