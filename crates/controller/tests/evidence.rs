@@ -224,7 +224,8 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
         | CaveatCode::Emulated
         | CaveatCode::MayBeServerCached
         | CaveatCode::SharedHost
-        | CaveatCode::NotDurable => None,
+        | CaveatCode::NotDurable
+        | CaveatCode::RecipeNotTried => None,
     }
 }
 

@@ -60,6 +60,8 @@ struct Contender {
     version: String,
     /// Durability according to its documentation; empty if no recipe states it.
     documented: String,
+    /// Why the authors of its recipe have never tried it; empty if they have.
+    not_tried: String,
     /// Availability of each of [`AccessWay::ALL`].
     ways: Vec<WayUse>,
     /// Measured durability; `None` if it was not tested.
@@ -195,6 +197,7 @@ impl Contender {
             tier: Tier::Unknown,
             version: String::new(),
             documented: String::new(),
+            not_tried: String::new(),
             ways: Vec::new(),
             found: durability::durability_of(campaign, &name),
             failures: Vec::new(),
@@ -212,6 +215,7 @@ impl Contender {
             }
             if let Some(system) = run.spec.lab.as_ref().and_then(|lab| lab.system.as_ref()) {
                 contender.documented.clone_from(&system.recipe.durability);
+                contender.not_tried.clone_from(&system.recipe.not_tried);
             }
             for fact in run.trials.iter().flat_map(|trial| &trial.facts) {
                 if fact.name == "system version" {

@@ -95,6 +95,23 @@ fn text(campaign: &Campaign) -> String {
     render_contenders(campaign, None, Format::Table, Screen::default()).unwrap().text
 }
 
+#[test]
+fn marks_recipe_that_was_never_tried() {
+    // No table of this format is wrapped.
+    let text = |campaign: &Campaign| {
+        render_contenders(campaign, None, Format::Markdown, Screen::default()).unwrap().text
+    };
+    let mut campaign = campaign();
+    assert!(!text(&campaign).contains("not tried"));
+    let system = campaign.runs[1].spec.lab.as_mut().unwrap().system.as_mut().unwrap();
+    system.recipe.not_tried = "no packages".to_owned();
+    let marked = text(&campaign);
+    assert_eq!(marked.matches("| – (not tried by the authors) |").count(), 1, "{marked}");
+    let found = json(&campaign, None)["contenders"].clone();
+    let marks: Vec<_> = (0..3).map(|number| &found[number]["recipe_not_tried"]).collect();
+    assert_eq!(marks, [&Value::Null, &Value::from("no packages"), &Value::Null]);
+}
+
 /// Returns the sentences before the first table, with single spaces between words.
 fn lead(campaign: &Campaign) -> String {
     let text = text(campaign);

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use fleet::clock::{FRESH_NS, Mapping, Sample};
 use fleet::{KindTotals, Order, PassEnd, Report, request};
-use model::{Fact, IntervalSample, Pass, RunSpec};
+use model::{Caveat, CaveatCode, Fact, IntervalSample, Pass, RunSpec};
 
 use crate::Event;
 use crate::error::TrialError;
@@ -62,6 +62,16 @@ impl Start {
     pub(super) fn lead_ns(&self) -> u64 {
         LEAD_MIN_NS.max(self.round_trip_ns.saturating_mul(LEAD_ROUND_TRIPS))
     }
+}
+
+/// The caveat of a system whose recipe its authors have never tried.
+fn untried_recipe(spec: &RunSpec) -> Option<Caveat> {
+    let recipe = &spec.lab.as_ref()?.system.as_ref()?.recipe;
+    if recipe.not_tried.is_empty() {
+        return None;
+    }
+    let evidence = format!("{}: {} (not_tried of the recipe)", recipe.name, recipe.not_tried);
+    Some(CaveatCode::RecipeNotTried.because(evidence))
 }
 
 impl OnePass<'_, '_> {
@@ -148,6 +158,7 @@ impl OnePass<'_, '_> {
         let ends = self.account(hosts, done)?;
         let mut end = self.merge_ends(hosts, ends, &start)?;
         end.result.fault_events = events;
+        end.result.caveats.extend(untried_recipe(self.spec));
         Ok(end)
     }
 

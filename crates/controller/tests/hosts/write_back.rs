@@ -164,3 +164,18 @@ fn notes_object_that_appears_late() {
         assert!(log.iter().any(|line| line == "c removes probe"));
     }
 }
+
+#[test]
+fn notes_recipe_that_was_never_tried() {
+    let why = "it needs a kernel of its own";
+    let untried = lab(|recipe| recipe.not_tried = why.to_owned());
+    for (lab, is_noted) in [(untried, true), (lab(|recipe| recipe.tried = why.to_owned()), false)] {
+        let (trial, _) = run(&lab, &[]);
+        assert_eq!(trial.passes.len(), 2);
+        for pass in &trial.passes {
+            let noted = find(pass, CaveatCode::RecipeNotTried).map(|noted| &*noted.evidence);
+            let expected = "plain: it needs a kernel of its own (not_tried of the recipe)";
+            assert_eq!(noted, is_noted.then_some(expected));
+        }
+    }
+}

@@ -16,7 +16,7 @@ use controller::{Hosts, site};
 use engine::SystemClock;
 use fleet::HostPermissions;
 use model::lab::MOUNT_POINT;
-use model::system::{AccessWay, Recipe};
+use model::system::{AccessWay, NfsAccess, Recipe};
 use model::{Host, LabSpec, panicked};
 use plan::{Plan, RawPlan};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -207,8 +207,11 @@ fn describe(recipe: &Recipe, lab: &LabSpec, name: &str) -> String {
     // Writing to a `String` never fails.
     if let Some(nfs) = lab.system_nfs() {
         let address = server.reachable_address().unwrap_or("127.0.0.1");
+        let host = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
         let export = lab.export().display().to_string();
-        let _ = writeln!(text, "NFS: {address}:{export}, port {}", nfs.port);
+        let (query, options) = describe_nfs(nfs);
+        let _ = writeln!(text, "NFS for dfsbench: nfs://{host}:{}{export}{query}", nfs.port);
+        let _ = writeln!(text, "NFS for others: mount -t nfs -o {options} {host}:{export} DIR");
     }
     if !lab.own_client {
         let hosts: Vec<&str> = lab.clients().map(|host| host.name.as_str()).collect();
@@ -217,6 +220,22 @@ fn describe(recipe: &Recipe, lab: &LabSpec, name: &str) -> String {
     let _ = writeln!(text, "logs and configuration: {}", recipe.dir());
     let _ = writeln!(text, "`dfsbench systems down {name}` or ctrl-C removes it");
     text
+}
+
+/// Returns the query of a URL and the options of mount(8) for the first version of a server.
+fn describe_nfs(nfs: &NfsAccess) -> (String, String) {
+    let mut query = String::new();
+    let mut options = format!("port={}", nfs.port);
+    let Some(version) = nfs.versions.first() else { return (query, options) };
+    // Writing to a `String` never fails.
+    let _ = write!(query, "?version={version}");
+    let _ = write!(options, ",nfsvers={version}");
+    if !version.starts_with('4') {
+        let port = if nfs.mount_port == 0 { nfs.port } else { nfs.mount_port };
+        let _ = write!(query, "&mountport={port}");
+        let _ = write!(options, ",mountport={port}");
+    }
+    (query, options)
 }
 
 #[cfg(test)]
@@ -256,6 +275,13 @@ mod tests {
         let recipe = find_recipe("ganesha").unwrap();
         let shown = describe(&recipe, &ganesha, "ganesha");
         assert!(shown.contains("mounted on /run/dfsbench/mount of c\n"), "{shown}");
+        let go_nfs = lab(&args("go-nfs", &["s=10.0.0.1"], &[])).unwrap();
+        let shown = describe(&find_recipe("go-nfs").unwrap(), &go_nfs, "go-nfs");
+        let lines: Vec<_> = shown.lines().skip(1).take(2).collect();
+        let url = "nfs://10.0.0.1:20496/?version=3&mountport=20496";
+        let options = "port=20496,nfsvers=3,mountport=20496";
+        assert_eq!(lines[0], format!("NFS for dfsbench: {url}"));
+        assert_eq!(lines[1], format!("NFS for others: mount -t nfs -o {options} 10.0.0.1:/ DIR"));
     }
 
     #[test]

@@ -151,6 +151,13 @@ fn lists_prints_and_checks_recipes() {
     assert!(checked.stdout.contains("setting servers = 3 (1 to 9): "), "{}", checked.stdout);
     std::fs::write(cli.folder().join("bad.toml"), recipe.replace("{servers}", "{sevrers}"))
         .unwrap();
+    std::fs::write(cli.folder().join("new.toml"), recipe.replace("\ntried = ", "\nnot_tried = "))
+        .unwrap();
+    let untried = cli.run(&["systems", "check", "new.toml"]);
+    assert!(untried.stdout.contains("\nnot tried by the authors: moosefs"), "{untried:?}");
+    let listed: Vec<_> = listed.stdout.split_whitespace().collect();
+    let mark = "(not tried by the authors)";
+    assert_eq!(listed.join(" ").matches(mark).count(), 4, "{listed:?}");
     let wrong = [
         "error: bad.toml has ",
         "\nbad.toml:79:10: file 4.count: there is no variable `sevrers` (hint: one of address, ",

@@ -304,6 +304,10 @@ codes! {
         "A synced file was not in the object store when the system acknowledged it.",
         "Read the rate as that of the system's cache: a loss of its server loses such data. Let it \
          upload before it answers, if it can.";
+    RecipeNotTried, "recipe-not-tried", Note,
+        "The system was set up by a recipe that its authors have never tried.",
+        "Look at what it sets up (dfsbench systems up). If all is as the system's documentation \
+         says, replace not_tried of the recipe by tried.";
 }
 
 impl fmt::Display for CaveatCode {
@@ -337,6 +341,7 @@ impl CaveatCode {
                 | Self::MayBeServerCached
                 | Self::SharedHost
                 | Self::NotDurable
+                | Self::RecipeNotTried
         )
     }
 

@@ -56,8 +56,12 @@ pub struct Recipe {
     pub name: String,
     /// One-line title.
     pub title: String,
-    /// Hosts and version with which the recipe was tested, or that it was not.
+    /// Hosts and version with which the recipe was tested; empty if it was not.
+    #[serde(default)]
     pub tried: String,
+    /// Why its authors have never tried the recipe; empty if they have.
+    #[serde(default)]
+    pub not_tried: String,
     /// What the system's documentation promises about the durability of written data.
     pub durability: String,
     /// Number of copies of written data on different servers; empty for 1.

@@ -13,19 +13,25 @@ use crate::syntax::suggestion::unknown_word;
 /// Name and text of a built-in recipe.
 type BuiltIn = (&'static str, &'static str);
 
-pub const RECIPES: [BuiltIn; 14] = [
+pub const RECIPES: [BuiltIn; 20] = [
     ("afs", include_str!("../../systems/afs.toml")),
+    ("beegfs", include_str!("../../systems/beegfs.toml")),
     ("cephfs", include_str!("../../systems/cephfs.toml")),
     ("dfsbench", include_str!("../../systems/dfsbench.toml")),
     ("ganesha", include_str!("../../systems/ganesha.toml")),
     ("gfs2", include_str!("../../systems/gfs2.toml")),
     ("glusterfs", include_str!("../../systems/glusterfs.toml")),
     ("go-nfs", include_str!("../../systems/go-nfs.toml")),
+    ("juicefs", include_str!("../../systems/juicefs.toml")),
     ("knfsd", include_str!("../../systems/knfsd.toml")),
     ("ksmbd", include_str!("../../systems/ksmbd.toml")),
+    ("lustre", include_str!("../../systems/lustre.toml")),
     ("moosefs", include_str!("../../systems/moosefs.toml")),
+    ("nfsserve", include_str!("../../systems/nfsserve.toml")),
+    ("orangefs", include_str!("../../systems/orangefs.toml")),
     ("rclone", include_str!("../../systems/rclone.toml")),
     ("rclone-s3", include_str!("../../systems/rclone-s3.toml")),
+    ("seaweedfs", include_str!("../../systems/seaweedfs.toml")),
     ("unfs3", include_str!("../../systems/unfs3.toml")),
     ("zerofs", include_str!("../../systems/zerofs.toml")),
 ];

@@ -29,6 +29,8 @@ struct ContenderPart<'a> {
     /// same.
     promise: &'static str,
     documented: &'a str,
+    /// Why the authors of its recipe have never tried it; null if they have.
+    recipe_not_tried: Option<&'a str>,
     /// Availability of each way of access: used, available, none, or unknown.
     ways: BTreeMap<&'static str, &'static str>,
     failures: &'a [String],
@@ -79,6 +81,7 @@ pub(super) fn render(contest: &Contenders<'_>) -> String {
             tier: contender.tier.name(),
             promise: contest.promise_words(number),
             documented: &contender.documented,
+            recipe_not_tried: Some(contender.not_tried.as_str()).filter(|why| !why.is_empty()),
             ways: zip(AccessWay::NAMES, &contender.ways)
                 .map(|(way, state)| (*way, state.name()))
                 .collect(),

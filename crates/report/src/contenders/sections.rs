@@ -113,7 +113,7 @@ fn contenders_table(contest: &Contenders<'_>) -> Table {
         let contender = &contest.contenders[number];
         let cells = vec![
             Cell::text(&contender.name),
-            Cell::text(dashed(&contender.version)),
+            Cell::text(describe_version(contender)),
             Cell::text(describe_promises(contender)),
             Cell::text(contender.tier.name()),
             Cell::text(dashed(contest.promise_words(number))),
@@ -158,6 +158,15 @@ fn ways_table(contest: &Contenders<'_>) -> Table {
         target). Re-exported: the kernel's NFS server on its host exports a mount of it.";
     let caption = "Ways to access it".to_owned();
     Table { caption, columns, rows, reading: vec![reading.to_owned()], ..Table::default() }
+}
+
+fn describe_version(contender: &Contender) -> String {
+    let version = dashed(&contender.version);
+    if contender.not_tried.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{version} (not tried by the authors)")
+    }
 }
 
 fn describe_promises(contender: &Contender) -> String {

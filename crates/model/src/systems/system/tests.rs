@@ -389,6 +389,23 @@ fn fills_in_secrets_as_markers() {
 }
 
 #[test]
+fn requires_tried_or_reason() {
+    let problems = |tried: &str, not_tried: &str| {
+        let mut recipe = recipe();
+        recipe.tried = tried.to_owned();
+        recipe.not_tried = not_tried.to_owned();
+        recipe.problems().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(problems("1.2, Debian 13", ""), "");
+    assert_eq!(problems("", "no packages"), "");
+    assert!(problems("", "").contains("tried: must be one line"), "{}", problems("", ""));
+    let both = problems("1.2, Debian 13", "no packages");
+    assert!(both.contains("not_tried: cannot be combined with `tried`"), "{both}");
+    let two_lines = problems("", "no\npackages");
+    assert!(two_lines.contains("must be one line"), "{two_lines}");
+}
+
+#[test]
 fn names_each_recipe_mistake() {
     fn mistake(change: impl FnOnce(&mut Recipe)) -> String {
         let mut recipe = recipe();

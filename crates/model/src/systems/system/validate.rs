@@ -26,13 +26,21 @@ impl Recipe {
         problems.extend(check_recipe_name(&self.name));
         for (key, text) in [
             ("title", &self.title),
-            ("tried", &self.tried),
+            ("tried", if self.not_tried.is_empty() { &self.tried } else { &self.not_tried }),
             ("durability", &self.durability),
             ("caches.proof", &self.caches.proof),
         ] {
             if text.trim().is_empty() || text.contains('\n') {
-                problems.push(RecipeError::new(key, "must be one line of text", "say it"));
+                let hint = match key {
+                    "tried" => "version and hosts; or `not_tried`, and why",
+                    _ => "say it",
+                };
+                problems.push(RecipeError::new(key, "must be one line of text", hint));
             }
+        }
+        if !self.tried.is_empty() && !self.not_tried.is_empty() {
+            let what = "cannot be combined with `tried`";
+            problems.push(RecipeError::new("not_tried", what, "remove one of them"));
         }
         self.check_roles(&mut problems);
         for (name, setting) in &self.settings {
