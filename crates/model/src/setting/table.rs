@@ -182,15 +182,14 @@ settings! {
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
         .range(0, MIB, "more files can't be read in time").open("unchanged")
         .when(is_mounted);
-    /// LOCALIO of the client's kernel (Linux 6.12 and later): true lets a mount of the host's own
-    /// server read and write its files directly, without RPC; false makes it use NFS. Applied to
-    /// the whole host before mounting. Only for NFS mounts that a plan makes.
+    /// LOCALIO of the client's kernel (Linux 6.12 and later): true lets mounts of the host's own
+    /// server bypass RPC; false makes them use NFS. Applied to the whole host before mounting. Only
+    /// for NFS mounts that a plan makes.
     Localio => flag("localio", lab!(mounting.localio)).open("unchanged").when(mounts_nfs);
-    /// What is done before a pass reads, so that caches are cold. files: drop the files from the
-    /// page cache of the host that works. caches: empty that cache and the server's. remount: mount
-    /// again on the client. server-remount, server-restart: mount again or restart on the server,
-    /// too. Each includes the ones before it. Only for targets with `server`; others have
-    /// invalidate.
+    /// What is done before a pass reads, so that caches are cold; each includes the ones before it.
+    /// files: drop the files from the page cache of the host that works. caches: empty that cache
+    /// and the server's. remount: mount again on the client. server-remount, server-restart: mount
+    /// again or restart on the server, too. Only for targets with `server`; others have invalidate.
     Invalidation => word("invalidation", lab!(invalidation), Invalidation::NAMES)
         .default_rule("caches").always_shown();
     /// How often file systems, exports and mounts are made again although nothing about them has
@@ -203,8 +202,7 @@ settings! {
     /// Passes of a trial in order: write+read for stream, create+stat+remove for metadata.
     Passes => passes("passes", run!(passes)).only(WITH_PASSES);
     /// Number of client hosts that work at the same time: the first of the target's `clients` or
-    /// `hosts`. Hosts count once, regardless of the number of agents on them. External tools run on
-    /// one host only.
+    /// `hosts`. External tools run on one host only.
     ClientHosts => count("client_hosts", run!(placement.hosts)).unit("hosts")
         .range(1, 10_000, "the controller keeps a connection to each")
         .default_rule("all hosts of the target").only(ALL).when(has_client_hosts);
@@ -216,9 +214,8 @@ settings! {
     /// cache (IOR -C, mdtest -N); 0 reads its own files. Only for several client hosts.
     Neighbour => count("neighbour", run!(placement.neighbour)).unit("places")
         .range(0, 10_000, "the controller keeps a connection to each").when(has_several_agents);
-    /// Require that the directory is the same one on all client hosts, through equal mounts; hosts
-    /// without the mount are refused by name. false lets each host have a directory of its own.
-    /// Only for directories and several client hosts.
+    /// Require that the directory is the same one on all client hosts, through equal mounts; false
+    /// lets each host have its own. Only for directories and several client hosts.
     Shared => flag("shared", run!(placement.shared)).default(Flag(true))
         .when(shares_a_directory);
     /// How long to wait for a lost host before a trial that needs it is given up; continue: wait 30
@@ -236,9 +233,9 @@ settings! {
     /// docs/workloads.md has the numbers. Only for training.
     TrainedModel => word("trained_model", run!(training.model), TrainedModel::NAMES)
         .default(Word("resnet50")).only(&[W::Training]).always_shown();
-    /// Share of the model's bytes and ranks, such as 0.01 or 1%. Where that leaves fewer than 8
-    /// ranks, 8 share the bytes; `workers` sets another number. In a training, share of the model's
-    /// files, but at least enough for five steps. Only for checkpoint and training.
+    /// Share of the model's bytes and ranks, or of a training's files, such as 0.01 or 1%. At least
+    /// 8 ranks share the bytes, and a training has enough files for five steps. Only for checkpoint
+    /// and training.
     ModelScale => fraction("model_scale", MODEL_SCALE)
         .range(1, 1_000_000, "1 is the whole model")
         .default_rule("that of `--scale`, else 0.01").only(&[W::Checkpoint, W::Training])
@@ -279,12 +276,12 @@ settings! {
     SamplesPerFile => count("samples_per_file", run!(training.samples_per_file)).unit("samples")
         .range(1, 1_000_000_000, "a file has at most 1TiB").default_rule("that of its model")
         .only(&[W::Training]);
-    /// Share of the time that accelerators must compute for the storage to be fast enough for them.
-    /// It doesn't change the measurement. Only for training.
+    /// Share of the time that accelerators must compute for the storage to be fast enough. It
+    /// doesn't change the measurement. Only for training.
     RequiredAu => percent("required_au", run!(training.au_min_percent))
         .default_rule("70 %, 85 % or 90 %, as its model has").only(&[W::Training]);
-    /// Time between the starts of two saves of a training job, from which the report computes how
-    /// long saves stall it per hour. It doesn't change the measurement. Only for checkpoint.
+    /// Time between the starts of two saves, from which the report computes how long saves stall
+    /// the job per hour. It doesn't change the measurement. Only for checkpoint.
     SaveEvery => time("save_every", run!(checkpoint.save_every_ms))
         .range(1_000, 86_400_000, "jobs that save less often than daily hardly wait for it")
         .only(&[W::Checkpoint]);
@@ -303,8 +300,8 @@ settings! {
         )
         .only(WITH_WORKERS)
         .always_shown();
-    /// Frames per second of each stream, which is a worker. It takes the place of a rate: frames of
-    /// different streams are asked for in turn, at equal intervals. Only for media.
+    /// Frames per second of each stream, which is a worker; streams request frames in turn, at
+    /// equal intervals. Only for media.
     FrameRate => count("frame_rate", run!(media.frame_rate)).family(Family::Load)
         .unit("frames/s").range(1, 1_000, "cameras record no more").only(&[W::Media])
         .always_shown();
@@ -397,10 +394,9 @@ settings! {
     CacheCapacity => size("cache_capacity", run!(kv_cache.capacity_bytes)).family(Family::Data)
         .range(4 * KIB, 1 << 50, "no cache is larger")
         .default_rule("half of all objects").only(&[W::KvCache]).always_shown();
-    /// Number of files over all workers: those that metadata creates, looks up and removes, the
-    /// initial pool of transactions, the most that a phase of io500 creates, or the source files of
-    /// developer, which installs as many in packages. Only for metadata, transactions, developer
-    /// and io500.
+    /// Number of files over all workers: those that metadata creates, the initial pool of
+    /// transactions, the most that a phase of io500 creates, or the source files of developer. Only
+    /// for metadata, transactions, developer and io500.
     SmallFiles => count("small_files", run!(files)).family(Family::Names).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule(
@@ -507,10 +503,10 @@ settings! {
     MaxConnect => count("max_connect", nfs!(max_connect)).unit("addresses")
         .range(1, 16, "kernels have the same limit").open("unchanged").of_targets()
         .when(may_trunk);
-    /// How a client with several connections chooses one for an op. share: each has an equal part
-    /// of the queue depth, so a slow one gets fewer. round-robin: all in turn. least-in-flight: the
-    /// one with the fewest ops. per-file: the same one for all ops on a file. Only for nfs://
-    /// targets with nconnect above 1 or several addresses.
+    /// How a client with several connections chooses one for an op. share: equal parts of the queue
+    /// depth, so a slow one gets fewer ops. round-robin: in turn. least-in-flight: the one with the
+    /// fewest ops. per-file: one for all ops on a file. Only for nfs:// targets with nconnect above
+    /// 1 or several addresses.
     ConnectionPolicy => word("connection_policy", nfs!(connection_policy), ConnectionPolicy::NAMES)
         .when(has_several_connections);
     /// Maximum payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only
@@ -563,9 +559,9 @@ settings! {
     /// offered (on), or only the files layout or flexible files. Only for nfs with v4.1 and later.
     // RFC 8881, chapters 12 and 13; RFC 8435.
     Pnfs => word("pnfs", nfs!(pnfs), Pnfs::NAMES).when(has_our_sessions);
-    /// Delegations that the server grants (sysctl fs.leases-enable): with false, clients must ask
-    /// it for each open, as without delegations. Applied to the whole host before mounting, so
-    /// leases of its other programs are off, too. Only for knfsd with v4.0 and later.
+    /// Delegations that the server grants (sysctl fs.leases-enable); with false, clients must ask
+    /// it for each open. Applied to the whole host before mounting, so leases of its other programs
+    /// are off, too. Only for knfsd with v4.0 and later.
     ServerDelegations => flag("server_delegations", lab!(serving.delegations)).open("unchanged")
         .when(serves_v4);
     /// Timestamps of delegated files that clients keep (Linux 6.14 and later): true lets the server

@@ -82,8 +82,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "\"blocks\", \"random\", \"sequential\" or \"grouped\"", "blocks; with hosts: grouped",
         "blocks: one trial of every run, shuffled, then the next, so drift affects all runs \
          equally. random: all trials shuffled. sequential: run after run. grouped: runs with the \
-         same host setup together, in blocks, so file systems, servers and mounts are set up \
-         once."),
+         same host setup together, in blocks."),
     key(Plan, "interference", ["text", ""], "\"repeat\" or \"keep\"", "repeat",
         "How to treat trials disturbed by the hypervisor, other programs, memory pressure or heat. \
          repeat: exclude them and run replacements, at most half as many as `trials`, unless most \
