@@ -272,6 +272,31 @@ impl Inbox {
         }
     }
 
+    /// Returns the length of the record that is arriving and its bytes so far, if it is all in one
+    /// fragment and not complete.
+    pub(crate) fn arriving_record(&self) -> Option<(usize, &[u8])> {
+        let waiting = &self.buffer[self.parsed..self.filled];
+        let (mark, start) = waiting.split_first_chunk::<MARK_BYTES>()?;
+        let Mark { len, last } = Mark::from_bytes(*mark);
+        let is_whole = last && self.record_start == self.record_end;
+        (is_whole && start.len() < len && len <= self.record_bytes_max).then_some((len, start))
+    }
+
+    /// Removes `len` bytes from position `at` of the record that is arriving, which has not arrived
+    /// beyond them, and sets two of its words to 0: so it becomes a shorter record.
+    pub(crate) fn cut_out(&mut self, at: usize, len: usize, words: [usize; 2]) {
+        let body = self.parsed + MARK_BYTES;
+        debug_assert!((body + at..body + at + len).contains(&self.filled), "{at}, {len}");
+        if let Some(mark) = self.buffer[self.parsed..].first_chunk_mut::<MARK_BYTES>() {
+            let whole = Mark::from_bytes(*mark);
+            *mark = Mark { len: whole.len - len, ..whole }.to_bytes();
+        }
+        for word in words {
+            self.buffer[body + word..body + word + 4].fill(0);
+        }
+        self.filled = body + at;
+    }
+
     /// Returns how many bytes the current fragment lacks, or 0 between fragments.
     fn missing_bytes(&self) -> usize {
         let waiting = &self.buffer[self.parsed..self.filled];

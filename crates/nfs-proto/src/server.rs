@@ -5,6 +5,8 @@
 //! Free functions append replies to the caller's vector, since one reply may overtake another; the
 //! payload of a READ can be sent from where it is. **Source:** RFC 5531 sections 9 and 11.
 
+mod write_payload;
+
 use crate::error::{DecodeError, StreamError};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::nfs2;
@@ -17,6 +19,9 @@ use crate::rpc::{
     ReplyHeader, RpcError, STARTTLS, is_reply,
 };
 use crate::xdr::{Reader, Writer, pad_len};
+
+use write_payload::PayloadPosition;
+pub use write_payload::WritePayload;
 
 /// A request with views into the session's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +132,29 @@ impl Session {
     /// Copies bytes that were received elsewhere.
     pub fn handle_input(&mut self, bytes: &[u8]) {
         self.inbox.push(bytes);
+    }
+
+    /// Takes the payload of a WRITE out of the call that is arriving, if `accept` returns something
+    /// for it and for the bytes of it that have arrived; returns that.
+    ///
+    /// The caller receives the missing bytes of the payload from the stream, and must not ask for
+    /// a request before that. The next one is then this WRITE, with all of its operations but
+    /// without data, as if its length were 0. With several WRITEs in a compound, it is the first.
+    /// Returns `None` for all other calls, and if no byte of the payload is missing.
+    pub fn detach_payload<T>(
+        &mut self,
+        accept: impl FnOnce(WritePayload, &[u8]) -> Option<T>,
+    ) -> Option<T> {
+        let (record_len, start) = self.inbox.arriving_record()?;
+        let position = write_payload::find(start, record_len, self.offered)?;
+        let PayloadPosition { payload, at, lengths } = position;
+        let arrived = &start[at..];
+        if arrived.len() >= payload.len {
+            return None;
+        }
+        let accepted = accept(payload, arrived)?;
+        self.inbox.cut_out(at, payload.len, lengths);
+        Some(accepted)
     }
 
     /// Returns the next request, or `None` if more bytes are needed. The answer to a refused

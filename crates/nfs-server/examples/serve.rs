@@ -1,6 +1,7 @@
 //! Serves `/export` until its standard input ends, to be tried with any NFS client.
 //!
-//! `cargo run --release -p dfsbench-nfs-server --example serve -- [PORT] [LEASE_SECONDS]`
+//! `cargo run --release -p dfsbench-nfs-server --example serve -- [PORT] [LEASE_SECONDS]
+//! [MEMORY_MIB]`
 //!
 //! NFS, MOUNT and the portmapper are answered on the one port, so clients must be given it, as in
 //! `nfs-ls "nfs://127.0.0.1/export?version=3&nfsport=PORT&mountport=PORT"`.
@@ -14,8 +15,11 @@ fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let port = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(0);
     let lease_s = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(90);
+    let memory_mib: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1024);
+    let memory_limit_bytes = memory_mib << 20;
     let portmap = Portmap::SamePort;
-    let config = ServerConfig { port, lease_s, portmap, ..ServerConfig::default() };
+    let config =
+        ServerConfig { port, lease_s, portmap, memory_limit_bytes, ..ServerConfig::default() };
     let server = Server::start(config).map_err(io::Error::other)?;
     println!("{}", server.address());
     io::stdin().read_to_end(&mut Vec::new())?;

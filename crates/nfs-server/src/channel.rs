@@ -4,7 +4,7 @@
 //! although its socket has none, and output that its owner has already handed over; it reports
 //! both. A stream that TLS cannot continue is an error, and is counted.
 
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -116,6 +116,26 @@ impl Channel {
                 counters.tls_handshakes.add(1);
             }
         }
+    }
+
+    /// Whether bytes come from the socket as they are.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Receives bytes of a plain channel into several buffers; 0 means end of stream.
+    ///
+    /// # Errors
+    /// `AGAIN` if there are none now; any other error ends the connection.
+    pub(crate) fn receive_scattered(
+        &mut self,
+        buffers: &mut [IoSliceMut<'_>],
+        counters: &ThreadCounters,
+    ) -> Result<usize, Errno> {
+        debug_assert!(self.is_plain(), "with TLS, bytes have to be decrypted");
+        let count = rustix::io::readv(&self.stream, buffers)?;
+        counters.wire_in_bytes.add(count as u64);
+        Ok(count)
     }
 
     /// Hands bytes over and returns how many were taken.

@@ -6,7 +6,7 @@
 //! received its replies. Buffers are borrowed from the loop's resources and returned; whatever the
 //! connection keeps is charged ([`HeldMemory`]).
 
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 
 use nfs_proto::limits::{INPUT_BYTES_START, MARK_BYTES};
 use nfs_proto::raw::Frame;
@@ -21,10 +21,11 @@ use crate::channel::Channel;
 use crate::delay::{ReplyTarget, Task};
 use crate::dispatch::{RequestOutcome, handle_request};
 use crate::fault::{FaultKind, FaultState};
+use crate::fs::Payload;
 use crate::held_memory::HeldMemory;
 use crate::limits::{
-    CONNECTION_BYTES, IDLE_CALL_NS_MAX, INPUT_KEEP_BYTES, RECEIVE_BYTES_MIN, RECEIVES_PER_TURN,
-    TLS_UNSENT_BYTES, VECTORS_MAX,
+    CONNECTION_BYTES, IDLE_CALL_NS_MAX, INPUT_KEEP_BYTES, NEXT_CALL_BYTES, PAYLOAD_VECTORS_MAX,
+    RECEIVE_BYTES_MIN, RECEIVES_PER_TURN, TLS_UNSENT_BYTES, VECTORS_MAX,
 };
 use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
@@ -74,6 +75,10 @@ pub(crate) struct Connection {
     raw: Option<Box<Raw>>,
     /// Whether nothing has arrived yet.
     is_new: bool,
+    /// Payload of the call that is arriving, if it is received into the store's memory.
+    payload: Option<Box<Payload>>,
+    /// Whether the last call had one.
+    had_payload: bool,
     outbox: Outbox,
     memory: HeldMemory,
     faults: Option<Box<FaultState>>,
@@ -111,6 +116,8 @@ impl Connection {
             session,
             raw: None,
             is_new: true,
+            payload: None,
+            had_payload: false,
             outbox: Outbox::default(),
             memory,
             faults,
@@ -349,7 +356,8 @@ impl Connection {
         if !self.session.is_partial() {
             self.memory.release_call();
         }
-        let settled = self.memory.settle(input, others);
+        let payload = self.payload.as_ref().map_or(0, |payload| payload.len_bytes());
+        let settled = self.memory.settle(input + payload, others);
         settled.map_err(|_| refuse_memory(&resources.service))
     }
 
@@ -421,10 +429,18 @@ impl Connection {
             self.session.adopt_buffer(&mut buffer);
             resources.return_buffer(buffer);
         }
+        self.detach_payload(&resources.service);
+        if self.awaits_payload() {
+            return self.receive_payload(&resources.service);
+        }
         let mut space = self.session.free_space(RECEIVE_BYTES_MIN);
         if !self.memory.has_reserved() {
             // Bytes of a long call that arrive before room is reserved have to be kept meanwhile.
-            let most = self.memory.unreserved_max(space.len()).min(space.len());
+            let mut most = self.memory.unreserved_max(space.len()).min(space.len());
+            // Another WRITE is likely, and only its payload needs more.
+            if self.had_payload {
+                most = most.min(NEXT_CALL_BYTES);
+            }
             space = &mut space[..most];
         }
         let space_bytes = space.len();
@@ -441,6 +457,45 @@ impl Connection {
             }
         }
         self.note_received(received, space_bytes)
+    }
+
+    /// Takes the payload of a long WRITE out of the call that is arriving, so that the rest of it is
+    /// received where it will stay. Room for the call is reserved, which covers the payload until
+    /// it is part of a file.
+    fn detach_payload(&mut self, service: &Service) {
+        if self.payload.is_some() || !self.memory.has_reserved() || !self.channel.is_plain() {
+            return;
+        }
+        let fs = &service.shared.fs;
+        self.payload = self.session.detach_payload(|write, arrived| {
+            let mut payload = fs.prepare_payload(write.offset, write.len)?;
+            payload.push(arrived);
+            Some(Box::new(payload))
+        });
+    }
+
+    /// Whether bytes of a payload are missing that was taken out of its call.
+    fn awaits_payload(&self) -> bool {
+        self.payload.as_ref().is_some_and(|payload| payload.missing_bytes() > 0)
+    }
+
+    /// Receives once into a payload and, behind it, into the session.
+    fn receive_payload(&mut self, service: &Service) -> Result<bool, ConnectionClosed> {
+        let Some(payload) = &mut self.payload else { return Ok(false) };
+        let missing = payload.missing_bytes();
+        let next = self.session.free_space(NEXT_CALL_BYTES);
+        let next_len = next.len().min(NEXT_CALL_BYTES);
+        let mut slices: [_; PAYLOAD_VECTORS_MAX] =
+            std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let count = payload.free_space(&mut slices[..PAYLOAD_VECTORS_MAX - 1]);
+        slices[count] = IoSliceMut::new(&mut next[..next_len]);
+        let received = self.channel.receive_scattered(&mut slices[..=count], &service.counters);
+        if let Ok(received) = received {
+            let of_payload = received.min(missing);
+            payload.mark_filled(of_payload);
+            self.session.mark_filled(received - of_payload);
+        }
+        self.note_received(received, missing + next_len)
     }
 
     /// Returns whether the socket may hold more after a receive.
@@ -485,6 +540,10 @@ impl Connection {
             };
             return Ok(all_answered);
         }
+        // The call is complete but for its payload, and would be taken for one without any.
+        if self.awaits_payload() {
+            return Ok(true);
+        }
         // Requests are taken one by one until the outbox is full. The rest stays in the input
         // buffer: reading on would let a client that sends and never receives grow the queue
         // without bound.
@@ -495,6 +554,8 @@ impl Connection {
             let request = match self.session.next_message(self.outbox.head()) {
                 Ok(Some(Message::Request(request))) => {
                     self.memory.note_call();
+                    self.had_payload = self.payload.is_some();
+                    resources.service.received = self.payload.take();
                     request
                 }
                 Ok(Some(Message::Reply(reply)))
@@ -530,6 +591,8 @@ impl Connection {
                 );
                 self.queue_handled(handled, resources);
             }
+            // Whatever was not written, because of an error, goes back to the store.
+            resources.service.received = None;
         }
         Ok(true)
     }

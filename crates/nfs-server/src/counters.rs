@@ -157,6 +157,8 @@ counted! {
     payload_read_bytes,
     /// Payload of WRITE calls that was taken, in bytes.
     payload_written_bytes,
+    /// The part of it that was received into the blocks of the store, and not copied, in bytes.
+    payload_in_place_bytes,
     /// Bytes that COPY and CLONE moved within the server.
     copied_bytes,
     /// COPY calls whose copies continued after the reply.

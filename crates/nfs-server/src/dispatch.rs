@@ -72,8 +72,7 @@ pub(crate) fn handle_request(
         return RequestOutcome::Silence;
     }
     let payload = payload_bytes(service) - payload_before;
-    let pipe_ns =
-        bandwidth_delay_ns(service, payload, (request.record.len() + reply.bytes()) as u64);
+    let pipe_ns = bandwidth_delay_ns(service, payload, (service.call_bytes + reply.bytes()) as u64);
     let strikes = [
         (FaultKind::ServiceTime, service_time_ns > 0),
         (FaultKind::Delay, delay_ns > 0),

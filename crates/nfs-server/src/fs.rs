@@ -24,6 +24,7 @@ mod model_tests;
 mod name_index;
 mod namespace;
 mod paths;
+mod payload;
 mod permission;
 #[cfg(test)]
 mod permission_tests;
@@ -52,6 +53,7 @@ pub use self::data::{CloneRange, ExtentsRead, SpaceInfo};
 pub use self::handle::{HANDLE_BYTES, InodeId};
 pub use self::listing::{ListedEntry, Listing};
 pub use self::namespace::LookupResult;
+pub use self::payload::Payload;
 pub use self::permission::{Caller, EXECUTE, Permissions, Protection, READ, Rights, WRITE};
 pub use self::pin::Pin;
 pub use self::quirks::{Quirks, SlowFile};

@@ -7,6 +7,8 @@ use nfs_proto::limits::{
     TRANSFER_BYTES_MAX,
 };
 
+use crate::fs::BLOCK_BYTES;
+
 /// Smallest transfer size that can be configured, in bytes.
 pub const TRANSFER_BYTES_MIN: u32 = 512;
 
@@ -27,6 +29,13 @@ pub const VECTORS_MAX: usize = 64;
 
 /// Free space required in a session's buffer before each receive, in bytes.
 pub const RECEIVE_BYTES_MIN: usize = 4 * 1024;
+
+/// Bytes received behind the payload of a WRITE, or first after it: the start of the next call
+/// without its payload, which can then be received where it will stay.
+pub const NEXT_CALL_BYTES: usize = 1024;
+
+/// Vectors of a receive: the places of the longest payload, and the next call.
+pub const PAYLOAD_VECTORS_MAX: usize = TRANSFER_BYTES_MAX as usize / BLOCK_BYTES + 3;
 
 /// Receives from one connection before the others on its thread get their turn.
 pub const RECEIVES_PER_TURN: usize = 4;

@@ -39,7 +39,7 @@ use crate::fault::{
     CallPart, ChangingVerifier, FaultKind, FaultPlan, FaultState, FaultedCalls, Pipe,
 };
 use crate::fs::{
-    Caller, Change, Context, DataPiece, FileKind, FileSystem, FileTime, FsError, InodeId,
+    Caller, Change, Context, DataPiece, FileKind, FileSystem, FileTime, FsError, InodeId, Payload,
     Permissions,
 };
 use crate::limits::{DATAGRAM_TRANSFER_BYTES_MAX, SWEEP_NS_MAX, SWEEP_NS_MIN};
@@ -194,7 +194,9 @@ pub(crate) struct Service {
     /// Whether the current call has to wait if another client has a delegation.
     waits_for_recalls: bool,
     /// Length of the current call in bytes.
-    call_bytes: usize,
+    pub(crate) call_bytes: usize,
+    /// Payload of the first WRITE of the current call, if it was received apart from it.
+    pub(crate) received: Option<Box<Payload>>,
     /// The current call, if its reply is kept for repeats.
     repeatable: Option<CallKey>,
     pieces: Vec<DataPiece>,
@@ -216,6 +218,7 @@ impl Service {
             granted,
             waits_for_recalls: true,
             call_bytes: 0,
+            received: None,
             repeatable: None,
             pieces: Vec::new(),
             page: Vec::new(),
@@ -227,7 +230,8 @@ impl Service {
     /// session refused has already been answered and is only counted.
     pub(crate) fn answer(&mut self, request: &Request<'_>, origin: &Origin, out: &mut Outbox) {
         let xid = request.xid;
-        self.call_bytes = request.record.len();
+        let apart = self.received.as_ref().map_or(0, |payload| payload.len_bytes());
+        self.call_bytes = request.record.len() + apart;
         self.repeatable = None;
         let Ok(call) = &request.body else {
             return self.counters.refused_calls.add(1);
@@ -365,6 +369,14 @@ impl Service {
         // client sees the old verifier here and the new one in its COMMIT, and writes again. In the
         // other order it would believe that lost data is safe (RFC 1813 section 3.3.7).
         let verifier = self.shared.verifier();
+        let apart = match self.received.take() {
+            Some(payload) if self.can_keep(&payload, stable) => {
+                return self.write_in_place(id, *payload, verifier, context);
+            }
+            Some(payload) => payload.to_vec(),
+            None => Vec::new(),
+        };
+        let data = if apart.is_empty() { data } else { &apart };
         let mut data = &data[..data.len().min(self.granted.write_bytes_max as usize)];
         if let Some(faults) = &mut self.faults
             && data.len() > 1
@@ -401,6 +413,30 @@ impl Service {
             fs.write(id, offset, data, context)?
         };
         self.counters.payload_written_bytes.add(count as u64);
+        Ok(WriteOutcome { change, count: count as u32, verifier })
+    }
+
+    /// Whether nothing is planned or configured for a WRITE that needs its data in one piece.
+    fn can_keep(&self, payload: &Payload, stable: StableHow) -> bool {
+        let Shared { faults, pnfs, .. } = &*self.shared;
+        let loses = faults.lose_last_writes > 0
+            || faults.lose_committed
+            || stable == StableHow::Unstable && faults.lose_unstable;
+        let is_plain = self.faults.is_none() && pnfs.is_none() && !loses;
+        is_plain && payload.len_bytes() <= self.granted.write_bytes_max as usize
+    }
+
+    /// Writes a payload whose buffers become blocks of the file.
+    fn write_in_place(
+        &self,
+        id: InodeId,
+        payload: Payload,
+        verifier: Verifier,
+        context: &Context,
+    ) -> Result<WriteOutcome, FsError> {
+        let (change, count) = self.shared.fs.write_payload(id, payload, context)?;
+        self.counters.payload_written_bytes.add(count as u64);
+        self.counters.payload_in_place_bytes.add(count as u64);
         Ok(WriteOutcome { change, count: count as u32, verifier })
     }
 

@@ -15,8 +15,8 @@ use super::case::{Outcome, Row, Spread, Unit};
 use super::ours::OURS;
 use crate::proc::Background;
 
-/// The server of the quick plan may hold 400 MiB of files; the rest is for the program itself.
-const LIMIT_BYTES: f64 = 512.0 * 1_048_576.0;
+/// The server of the quick plan may use 176 MiB; the rest is for the program itself.
+const LIMIT_BYTES: f64 = 256.0 * 1_048_576.0;
 const PATIENCE: Duration = Duration::from_secs(300);
 const INTERVAL: Duration = Duration::from_millis(20);
 

@@ -71,6 +71,8 @@ pub struct Layout {
     pub block_size_bytes: u64,
     /// Distance between the ops of a strided read, in blocks.
     pub stride: u32,
+    /// How often a pass processes its files.
+    pub loops: u32,
     /// Access data through memory mapping instead of system calls.
     pub mmap: bool,
     /// Close files inside the timed window.
@@ -90,6 +92,7 @@ impl Default for Layout {
             sharing: Sharing::Own,
             block_size_bytes: 0,
             stride: 17,
+            loops: 1,
             mmap: false,
             timed_close: false,
             random_percent: 100,

@@ -118,6 +118,10 @@ pub(super) fn shares_files(run: &RunSpec) -> bool {
     run.layout.sharing == Sharing::Shared
 }
 
+pub(super) fn is_own_client(run: &RunSpec) -> bool {
+    run.backend == BackendKind::Nfs
+}
+
 pub(super) fn strides(run: &RunSpec) -> bool {
     run.passes().contains(&Pass::StrideRead)
 }

@@ -474,6 +474,12 @@ settings! {
     /// Blocks between consecutive ops of stride_read. Only for stream.
     Stride => count("stride", run!(layout.stride)).unit("blocks")
         .range(2, 1_000_000, "a stride must fit in the file").only(&[W::Stream]).when(strides);
+    /// How often a pass goes over its files, so that small files take long enough to measure; each
+    /// time, written files are synced as durability says. Only for nfs, whose client has no cache,
+    /// and for stream.
+    Loops => count("loops", run!(layout.loops)).unit("times")
+        .range(1, 1_000_000, "a longer pass is one of larger files").only(&[W::Stream])
+        .when(is_own_client);
     /// Ops in flight per worker, or per client over NFS. Not for posix, whose calls are
     /// synchronous.
     QueueDepth => count("queue_depth", run!(queue_depth)).unit("ops")

@@ -64,6 +64,11 @@ impl<'a> Compound<'a> {
         self.count
     }
 
+    /// Returns a reader at the first operation.
+    pub(crate) const fn ops_reader(&self) -> Reader<'a> {
+        Reader::new(self.ops)
+    }
+
     /// Iterates over the operations.
     pub const fn ops(&self) -> Ops<'a> {
         Ops { minor: self.minor, left: self.count, reader: Reader::new(self.ops) }

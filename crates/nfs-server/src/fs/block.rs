@@ -47,6 +47,37 @@ impl Block {
         Ok(Self::filled(charge, &[], start, data))
     }
 
+    /// Creates a block from a buffer that covers its place.
+    ///
+    /// # Errors
+    /// `NoSpace` if the budget does not allow it; the buffer is then gone.
+    pub fn from_buffer(budget: &Arc<Budget>, buffer: Vec<u8>) -> Result<Self, FsError> {
+        let charge = Charge::take(budget, BLOCK_BYTES as u64)?;
+        Ok(Self { bytes: buffer, charge })
+    }
+
+    /// Replaces all bytes by a buffer that covers the place of the block.
+    ///
+    /// # Errors
+    /// `NoSpace` if the budget does not allow the growth; the block is then unchanged.
+    pub fn replace(&mut self, buffer: Vec<u8>) -> Result<(), FsError> {
+        self.charge.resize(BLOCK_BYTES as u64)?;
+        let old = std::mem::replace(&mut self.bytes, buffer);
+        if old.capacity() == BLOCK_BYTES {
+            self.charge.budget().keep_spare(old, 0);
+        }
+        Ok(())
+    }
+
+    /// Returns what `replace` would make of this block, leaving this one unchanged.
+    ///
+    /// # Errors
+    /// Same as [`Block::rewritten`].
+    pub fn replaced(&self, buffer: Vec<u8>) -> Result<Self, FsError> {
+        let charge = Charge::take_copy(self.charge.budget(), BLOCK_BYTES as u64)?;
+        Ok(Self { bytes: buffer, charge })
+    }
+
     /// Creates a block of `data`, even if the budget does not allow it.
     pub fn copy_of(budget: &Arc<Budget>, data: &[u8]) -> Self {
         let charge = Charge::force(budget, capacity_for(data.len()) as u64);
@@ -111,13 +142,16 @@ impl Block {
 /// Returns an empty buffer, reusing that of a freed block if it is large enough.
 fn empty_buffer(budget: &Budget, capacity: usize) -> Vec<u8> {
     let spare = if capacity == BLOCK_BYTES { budget.take_spare() } else { None };
-    spare.unwrap_or_else(|| Vec::with_capacity(capacity))
+    let mut buffer = spare.unwrap_or_else(|| Vec::with_capacity(capacity));
+    buffer.clear();
+    buffer
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
         if self.bytes.capacity() == BLOCK_BYTES {
-            self.charge.budget().keep_spare(std::mem::take(&mut self.bytes));
+            let buffer = std::mem::take(&mut self.bytes);
+            self.charge.budget().keep_spare(buffer, self.charge.bytes());
         }
     }
 }

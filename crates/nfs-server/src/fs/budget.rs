@@ -50,19 +50,22 @@ impl Budget {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns an empty buffer that held a block before, if there is one.
+    /// Returns a buffer that held a block before, if there is one, with some of its old bytes.
     pub fn take_spare(&self) -> Option<Vec<u8>> {
-        let buffer = self.lock_spare().pop()?;
+        // Taken from the count under the lock, as it is added: so the two never differ for others.
+        let mut spare = self.lock_spare();
+        let buffer = spare.pop()?;
         self.spare_bytes.fetch_sub(buffer.capacity() as u64, Ordering::Relaxed);
         Some(buffer)
     }
 
-    /// Keeps the buffer of a block that is about to return its charge, if the limit allows it.
-    pub fn keep_spare(&self, mut buffer: Vec<u8>) {
-        buffer.clear();
+    /// Keeps the buffer of a block if the limit allows it. Its owner is about to return
+    /// `returned_bytes` of its charge.
+    pub fn keep_spare(&self, buffer: Vec<u8>, returned_bytes: u64) {
         let mut spare = self.lock_spare();
         let spare_bytes = self.spare_bytes.load(Ordering::Relaxed);
-        if self.used_bytes() + spare_bytes <= self.limit_bytes {
+        let kept_bytes = spare_bytes + buffer.capacity() as u64;
+        if self.used_bytes() + kept_bytes <= self.limit_bytes + returned_bytes {
             self.spare_bytes.fetch_add(buffer.capacity() as u64, Ordering::Relaxed);
             spare.push(buffer);
         }
@@ -244,12 +247,12 @@ mod tests {
         let budget = Budget::new(300);
         let mut charge = Charge::take(&budget, 100).unwrap();
         let kept = || (budget.spare_bytes.load(Ordering::Relaxed), budget.lock_spare().len());
-        budget.keep_spare(Vec::with_capacity(100));
-        budget.keep_spare(Vec::with_capacity(100));
-        assert_eq!(kept(), (200, 2));
-        budget.keep_spare(Vec::with_capacity(1));
-        budget.keep_spare(Vec::with_capacity(1));
-        assert_eq!(kept(), (201, 3), "the last one would exceed the limit");
+        budget.keep_spare(Vec::with_capacity(100), 0);
+        budget.keep_spare(Vec::with_capacity(100), 0);
+        budget.keep_spare(Vec::with_capacity(1), 0);
+        assert_eq!(kept(), (200, 2), "the last one would exceed the limit");
+        budget.keep_spare(Vec::with_capacity(1), 1);
+        assert_eq!(kept(), (201, 3), "its charge is about to be returned");
         assert_eq!(budget.take_spare().map(|buffer| buffer.capacity()), Some(1));
         charge.resize(101).unwrap();
         assert_eq!(kept(), (100, 1), "only as many as needed are freed");

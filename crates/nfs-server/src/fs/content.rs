@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::block::{BLOCK_BYTES, Block, DataPiece};
 use super::budget::Budget;
+use super::payload::Payload;
 use super::types::{FILE_BYTES_MAX, FsError};
 use crate::placement::Placement;
 
@@ -140,6 +141,70 @@ impl FileContent {
             self.size = self.size.max(offset + written as u64);
         }
         Ok(written)
+    }
+
+    /// Writes a payload whose buffers become the blocks of the places that they cover; returns how
+    /// many bytes were stored, as `write` does.
+    ///
+    /// # Errors
+    /// Same as `write`.
+    pub fn write_payload(
+        &mut self,
+        payload: &mut Payload,
+        budget: &Arc<Budget>,
+    ) -> Result<usize, FsError> {
+        let offset = payload.offset();
+        let len = payload.len_bytes();
+        let end = offset.checked_add(len as u64).ok_or(FsError::FileTooBig)?;
+        if end > FILE_BYTES_MAX {
+            return Err(FsError::FileTooBig);
+        }
+        let mut written = 0;
+        match self.mode {
+            StoreMode::Discard => written = len,
+            StoreMode::Keep => {
+                for (offset, part) in payload.take_parts() {
+                    let (index, start) = split_offset(offset);
+                    let part_len = part.len();
+                    let stored = if part_len == BLOCK_BYTES {
+                        self.replace_place(index, part, budget)
+                    } else {
+                        self.write_place(index, start, &part, budget)
+                    };
+                    match stored {
+                        Ok(()) => written += part_len,
+                        Err(error) if written == 0 => return Err(error),
+                        Err(_) => break,
+                    }
+                }
+            }
+        }
+        self.size = self.size.max(offset + written as u64);
+        Ok(written)
+    }
+
+    /// Makes a buffer the block of a place.
+    fn replace_place(
+        &mut self,
+        index: u64,
+        buffer: Vec<u8>,
+        budget: &Arc<Budget>,
+    ) -> Result<(), FsError> {
+        let Some(shared) = self.blocks.get_mut(&index) else {
+            let block = Block::from_buffer(budget, buffer)?;
+            self.used_bytes += block.capacity();
+            self.blocks.insert(index, Arc::new(block));
+            return Ok(());
+        };
+        let before = shared.capacity();
+        // As in `write_place`: a block that someone still refers to stays as it is.
+        let result = if let Some(block) = Arc::get_mut(shared) {
+            block.replace(buffer)
+        } else {
+            shared.replaced(buffer).map(|block| *shared = Arc::new(block))
+        };
+        self.used_bytes = self.used_bytes - before + shared.capacity();
+        result
     }
 
     /// Remembers the `len` bytes at `offset` before they are written unstably, for

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::block::DataPiece;
 use super::clone::CLONE_BLOCK_BYTES;
-use super::content::{FileContent, ReadSpan};
+use super::content::{FileContent, ReadSpan, StoreMode};
 use super::handle::InodeId;
 use super::inode::{Body, INODE_BYTES};
+use super::payload::Payload;
 use super::permission::{READ, WRITE};
 use super::sparse::{Extent, ExtentKind};
 use super::types::{Attributes, Change, FileKind, FileTime, FsError, SetAttributes};
@@ -115,7 +116,33 @@ impl FileSystem {
     ) -> Result<(Change, usize), FsError> {
         // A stable write makes the whole file stable: earlier data that the client did not COMMIT
         // can no longer be lost, which the RFC allows (RFC 1813 section 3.3.7).
-        self.write_prepared(id, offset, data, context, FileContent::commit)
+        self.write_prepared(id, context, FileContent::commit, |content| {
+            content.write(offset, data, &self.budget)
+        })
+    }
+
+    /// Makes room for a payload of `len` bytes at `offset` of some file, to be received and then
+    /// stored by `write_payload`. `None` if it would have to be copied or dropped in any case.
+    pub fn prepare_payload(&self, offset: u64, len: usize) -> Option<Payload> {
+        match self.mode {
+            StoreMode::Keep => Payload::new(&self.budget, offset, len),
+            StoreMode::Discard => None,
+        }
+    }
+
+    /// Writes like `write`; buffers of the payload become blocks of the file.
+    ///
+    /// # Errors
+    /// Same as `write`.
+    pub fn write_payload(
+        &self,
+        id: InodeId,
+        mut payload: Payload,
+        context: &Context,
+    ) -> Result<(Change, usize), FsError> {
+        self.write_prepared(id, context, FileContent::commit, |content| {
+            content.write_payload(&mut payload, &self.budget)
+        })
     }
 
     /// Writes like `write`, but the data may be lost until it is committed: by `commit`, by a
@@ -130,8 +157,9 @@ impl FileSystem {
         data: &[u8],
         context: &Context,
     ) -> Result<(Change, usize), FsError> {
-        self.write_prepared(id, offset, data, context, |content| {
-            content.remember_stable(offset, data.len());
+        let remember = |content: &mut FileContent| content.remember_stable(offset, data.len());
+        self.write_prepared(id, context, remember, |content| {
+            content.write(offset, data, &self.budget)
         })
     }
 
@@ -151,8 +179,11 @@ impl FileSystem {
         // Held across the write: the undo data must be in the order of the writes.
         let mut last_writes = sync::lock(&self.last_writes);
         let mut before = None;
-        let written = self.write_prepared(id, offset, data, context, |content| {
+        let remember = |content: &mut FileContent| {
             before = Some(content.before_write(offset, data.len()));
+        };
+        let written = self.write_prepared(id, context, remember, |content| {
+            content.write(offset, data, &self.budget)
         })?;
         if let Some(before) = before {
             last_writes.push_back((id, before));
@@ -177,16 +208,15 @@ impl FileSystem {
     fn write_prepared(
         &self,
         id: InodeId,
-        offset: u64,
-        data: &[u8],
         context: &Context,
         prepare: impl FnOnce(&mut FileContent),
+        write: impl FnOnce(&mut FileContent) -> Result<usize, FsError>,
     ) -> Result<(Change, usize), FsError> {
         self.table.get(id)?.change(|state| {
             context.caller.check_data(state.protection(), WRITE)?;
             let content = state.file()?;
             prepare(content);
-            let written = content.write(offset, data, &self.budget)?;
+            let written = write(content)?;
             if written > 0 {
                 state.touch_data(context.now);
                 state.mode = context.caller.mode_after_write(state.mode);

@@ -315,3 +315,34 @@ fn keeps_targets_of_symlinks_and_nodes() {
     assert_eq!(fs.read(link.id, 0, 1, &CONTEXT, &mut out).unwrap_err(), FsError::Invalid);
     assert_eq!(fs.read(root, 0, 1, &CONTEXT, &mut out).unwrap_err(), FsError::IsDirectory);
 }
+
+#[test]
+fn takes_as_many_locks_as_documented() {
+    // The table in docs/design/scaling.md.
+    let fs = empty();
+    let context = Context::default();
+    let set = SetAttributes::default();
+    let file = fs.create(fs.root(), b"f", CreateMode::Guarded, &set, &context).unwrap().id;
+    let locks = |work: &dyn Fn()| sync::locks_of(work);
+    let block = vec![1; BLOCK_BYTES];
+    let payload = || {
+        let mut payload = fs.prepare_payload(0, BLOCK_BYTES).unwrap();
+        payload.push(&block);
+        payload
+    };
+    let getattr = || assert!(fs.attributes(file).is_ok());
+    let lookup = || assert!(fs.lookup(fs.root(), b"f", &context.caller).is_ok());
+    let write = || assert!(fs.write(file, 0, &block, &context).is_ok());
+    let receive = || assert!(fs.write_payload(file, payload(), &context).is_ok());
+    let read = || {
+        let mut pieces = Vec::new();
+        assert!(fs.read(file, 0, 1 << 20, &context, &mut pieces).is_ok());
+    };
+    write();
+    assert_eq!(locks(&getattr), 2);
+    assert_eq!(locks(&read), 2);
+    assert_eq!(locks(&write), 2);
+    // One buffer is taken from the spare ones, and the old one returned.
+    assert_eq!(locks(&receive), 4);
+    assert_eq!(locks(&lookup), 4);
+}

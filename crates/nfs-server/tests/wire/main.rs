@@ -7,6 +7,7 @@ mod client;
 mod crowd;
 mod faults;
 mod hostile;
+mod in_place;
 mod listing;
 mod memory;
 mod mount;

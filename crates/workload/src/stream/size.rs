@@ -151,6 +151,7 @@ fn developer_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, MovedBytes)
 /// Returns the ops and bytes of one worker if only the files limit the pass.
 fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>) {
     let numbers = u64::from(spec.files.saturating_sub(worker).div_ceil(spec.workers.max(1)));
+    let loops = u64::from(spec.layout.loops.max(1));
     match pass {
         Pass::Seeks | Pass::OpMix | Pass::Serve => (u64::MAX, None),
         _ if pass.is_mix() => (u64::MAX, None),
@@ -159,13 +160,15 @@ fn unbounded_share(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, Option<u64>
         {
             let io_size = u64::from(spec.io_size_bytes);
             let all = spec.file_size_bytes.div_ceil(io_size) * u64::from(spec.files);
+            let all = all.saturating_mul(loops);
             let share = all.saturating_sub(u64::from(worker)).div_ceil(spec.workers.into());
             // Only the size of the whole set is known, so add it for worker 0.
-            (share, Some(if worker == 0 { spec.set_bytes() } else { 0 }))
+            let set_bytes = spec.set_bytes().saturating_mul(loops);
+            (share, Some(if worker == 0 { set_bytes } else { 0 }))
         }
         _ if pass.moves_blocks() => {
             let (ops, bytes) = sweep::share(spec, worker);
-            (ops, Some(bytes))
+            (ops.saturating_mul(loops), Some(bytes.saturating_mul(loops)))
         }
         Pass::Punch => {
             let (ops, bytes) = sweep::share_of_every_second(spec, numbers);

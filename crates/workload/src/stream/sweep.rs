@@ -1,4 +1,5 @@
-//! Sequential, backward, strided and shuffled passes, which process every piece of every file once.
+//! Sequential, backward, strided and shuffled passes, which process every piece of every file once,
+//! or as often as the setting `loops` says.
 //!
 //! A stretch is what one worker processes in a row: a whole private file, or one block of a shared
 //! file. Stretches are distributed in turn. A shuffled pass over shared files is a single stretch
@@ -24,7 +25,10 @@ pub(super) struct Sweep {
     stretch_size: u64,
     stretches_per_file: u64,
     stretches: u64,
+    worker: u64,
     workers: u64,
+    /// How often the worker will begin with its first stretch again.
+    loops_left: u32,
     seed: u64,
     stretch: u64,
     file: u32,
@@ -79,7 +83,9 @@ impl Sweep {
             stretch_size,
             stretches_per_file,
             stretches: stretches_per_file * u64::from(spec.files),
+            worker: u64::from(worker),
             workers: u64::from(spec.workers),
+            loops_left: spec.layout.loops.saturating_sub(1),
             seed: draw(seed, pass as u64),
             stretch: u64::from(worker),
             file: 0,
@@ -144,6 +150,7 @@ impl Sweep {
     pub(super) const fn finish(&mut self) {
         self.syncs &= self.next > 0;
         self.stretches = 0;
+        self.loops_left = 0;
         if self.next == 0 {
             self.pieces = 0;
         }
@@ -171,14 +178,19 @@ impl Sweep {
         if self.pieces > 0 { self.next() } else { None }
     }
 
-    /// Begins a stretch, or the next one with any pieces.
+    /// Begins a stretch, or the next one with any pieces, or the first one again.
     fn enter_stretch(&mut self) {
-        while self.stretch < self.stretches {
-            self.measure_stretch();
-            if self.pieces > 0 {
-                break;
+        loop {
+            while self.stretch < self.stretches {
+                self.measure_stretch();
+                if self.pieces > 0 {
+                    return;
+                }
+                self.stretch = self.stretch.saturating_add(self.workers);
             }
-            self.stretch = self.stretch.saturating_add(self.workers);
+            let Some(left) = self.loops_left.checked_sub(1) else { return };
+            self.loops_left = left;
+            self.stretch = self.worker;
         }
     }
 
@@ -227,7 +239,7 @@ fn stretch_size(spec: &RunSpec) -> u64 {
     block.max(1)
 }
 
-/// Returns the pieces and bytes processed by a worker.
+/// Returns the pieces and bytes processed by a worker each time it goes over its files.
 pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     if spec.file_sizes.is_some() {
         return share_of_distributed(spec, worker);
@@ -289,6 +301,8 @@ pub(super) struct Scatter {
     file_size: u64,
     pieces_per_file: u64,
     pieces: u64,
+    /// Pieces over all loops.
+    all: u64,
     workers: u64,
     next: u64,
 }
@@ -304,6 +318,7 @@ impl Scatter {
             file_size: spec.file_size_bytes,
             pieces_per_file,
             pieces,
+            all: pieces * u64::from(spec.layout.loops.max(1)),
             workers: u64::from(spec.workers),
             next: u64::from(worker),
         }
@@ -311,10 +326,10 @@ impl Scatter {
 
     #[inline]
     pub(super) fn next(&mut self) -> Option<Op> {
-        if self.next >= self.pieces {
+        if self.next >= self.all {
             return None;
         }
-        let piece = self.permutation.number_at(self.next);
+        let piece = self.permutation.number_at(self.next % self.pieces);
         self.next += self.workers;
         let offset = piece % self.pieces_per_file * self.io_size;
         let len = self.io_size.min(self.file_size - offset) as u32;

@@ -561,12 +561,13 @@ proptest! {
         files in 1_u32..5,
         block in prop_oneof![Just(None), Just(Some(0)), (1_u64..30_000).prop_map(Some)],
         stride in 1_u32..20,
+        loops in 1_u32..4,
         pass in prop::sample::select(SWEEPS.to_vec()),
         workers in prop::sample::select(WORKERS.to_vec()),
     ) {
         // A few thousand ops are enough.
         let io = io.max((size / 500) as u32 + 1);
-        let layout = Layout { stride, ..block.map_or(Layout::default(), shared) };
+        let layout = Layout { stride, loops, ..block.map_or(Layout::default(), shared) };
         let spec = RunBuilder::from(spec(Workload::Stream, workers))
             .file_size_bytes(size)
             .io_size_bytes(io)
@@ -574,8 +575,9 @@ proptest! {
             .layout(layout)
             .build();
         let ops = sorted(ops(&spec, pass, 0));
+        prop_assert!(ops.chunks(loops as usize).all(|same| same.iter().all(|op| op == &same[0])));
         let mut next = (0, 0);
-        for op in &ops {
+        for op in ops.iter().step_by(loops as usize) {
             if next.1 == size {
                 next = (next.0 + 1, 0);
             }
@@ -584,9 +586,31 @@ proptest! {
             next.1 += u64::from(op.len_bytes);
         }
         prop_assert_eq!(next, (files - 1, size));
-        let all = PassSize { ops: Some(ops.len() as u64), bytes: Some(spec.set_bytes()) };
+        let bytes = Some(spec.set_bytes() * u64::from(loops));
+        let all = PassSize { ops: Some(ops.len() as u64), bytes };
         prop_assert_eq!(pass_size(&spec, pass), all);
     }
+}
+
+#[test]
+fn workers_repeat_their_own_files() {
+    let spec = RunBuilder::from(spec(Workload::Stream, 3))
+        .layout(Layout { loops: 2, ..Layout::default() })
+        .build();
+    for (worker, mut stream) in (0..).zip(streams(&spec, Pass::Write)) {
+        let ops: Vec<Op> = std::iter::from_fn(|| stream.next_op()).collect();
+        let own: Vec<u32> = (worker..4).step_by(3).collect();
+        let synced: Vec<u32> =
+            ops.iter().filter(|op| op.kind == OpKind::Sync).map(|op| op.file).collect();
+        assert_eq!(synced, own.repeat(2));
+        assert_eq!(ops.len(), own.len() * 2 * (16 + 1));
+    }
+    // A stream that time ends does not begin again.
+    let mut stream = OpStream::new(&spec, Pass::Write, 0, 42);
+    assert!((0..40).all(|_| stream.next_op().is_some()));
+    stream.finish();
+    let last: Vec<Op> = std::iter::from_fn(|| stream.next_op()).collect();
+    assert_eq!(last.iter().map(|op| op.kind).collect::<Vec<_>>(), [OpKind::Sync]);
 }
 
 fn database(workers: u32) -> RunSpec {

@@ -63,8 +63,8 @@ impl Reply4 {
     }
 }
 
-/// Sends one compound unchanged.
-pub fn compound(client: &mut Client, minor: u32, ops: &[Op<'_>]) -> Reply4 {
+/// Encodes one compound under the next xid.
+pub fn compound_bytes(client: &mut Client, minor: u32, ops: &[Op<'_>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut builder = CompoundBuilder::new(&mut bytes, b"tag", minor);
     for op in ops {
@@ -72,7 +72,21 @@ pub fn compound(client: &mut Client, minor: u32, ops: &[Op<'_>]) -> Reply4 {
     }
     builder.finish();
     let compound = Compound::decode(Reader::new(&bytes)).unwrap();
-    let reply = Reply4(client.call(&program::Call::Nfs4(Call::Compound(compound))));
+    client.encode(&program::Call::Nfs4(Call::Compound(compound)))
+}
+
+/// Sends one compound unchanged.
+pub fn compound(client: &mut Client, minor: u32, ops: &[Op<'_>]) -> Reply4 {
+    let bytes = compound_bytes(client, minor, ops);
+    send_compound(client, &bytes)
+}
+
+/// Sends the rest of a compound, and receives its reply.
+pub fn send_compound(client: &mut Client, bytes: &[u8]) -> Reply4 {
+    client.send(bytes);
+    let answer = client.receive(1);
+    assert_eq!(answer.xid, client.xid);
+    let reply = Reply4(answer);
     assert_eq!(reply.compound().tag, b"tag");
     reply
 }

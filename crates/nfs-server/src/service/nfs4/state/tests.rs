@@ -615,3 +615,21 @@ fn keeps_open_file_until_close() {
     world.tables.close_open(&world.state(&stateid)).unwrap();
     assert!(world.fs.attributes(file).is_err());
 }
+
+#[test]
+fn finds_state_with_few_locks() {
+    // The table in docs/design/scaling.md.
+    let world = World::new();
+    let (client, session) = world.modern(b"me", 1);
+    let file = world.file("f");
+    let stateid = world.open(&client, b"owner", file, share(3, 0)).unwrap();
+    let sequence = || {
+        let session = world.tables.find_session(session, world.now_ns).unwrap();
+        assert!(session.lock_slot(0).is_ok());
+    };
+    assert_eq!(sync::locks_of(sequence), 2);
+    let requester = Requester::Session(&client);
+    let check = || world.tables.check_io(&stateid, requester, file, WRITE, world.now_ns);
+    assert_eq!(check(), Ok(()));
+    assert_eq!(sync::locks_of(check), 1);
+}
