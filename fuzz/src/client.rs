@@ -13,7 +13,10 @@ use nfs_proto::client::{
     ProtocolVersion, Retry, SeekWhat, Session,
 };
 use nfs_proto::nfs3::{CreateHow, FileHandle, MknodWhat, Sattr, StableHow};
-use nfs_proto::nfs4::XattrOption;
+use nfs_proto::nfs4::{
+    Bitmap, DeviceId, LayoutIoMode, LayoutReturn, LayoutUpdate, Op, OpCode, OpOk, Stateid,
+    XattrOption, layout_type,
+};
 use nfs_proto::record::{Mark, append_fragmented};
 use nfs_proto::rpc::ReplyHeader;
 use nfs_proto::wire::Wire;
@@ -94,6 +97,9 @@ pub enum Step<'a> {
     },
 }
 
+/// Kinds of operations from here on are compounds of pNFS, if the version has them.
+const LAYOUT_KINDS: u8 = 240;
+
 /// A call that has not ended.
 #[derive(Debug)]
 struct Open {
@@ -153,8 +159,10 @@ impl Rig {
             xid_seed: 7,
             ..Config::default()
         };
+        let mut session = Session::new(&config);
+        session.hold_layouts();
         Self {
-            session: Session::new(&config),
+            session,
             framing,
             slots,
             keeps: run.keeps,
@@ -220,7 +228,52 @@ impl Rig {
         }
     }
 
+    /// Starts a compound of pNFS, as a client with layouts does.
+    fn start_layout_call(&mut self, kind: u8, offset: u64, count: u32) {
+        let device = DeviceId([kind; 16]);
+        let layout_type = layout_type::FLEX_FILES;
+        let stateid = Stateid { seqid: count, other: [kind; 12] };
+        let op = match kind % 4 {
+            0 => Op::Layoutget {
+                signal_available: false,
+                layout_type,
+                iomode: LayoutIoMode::ReadWrite,
+                offset,
+                length: u64::MAX,
+                min_length: u64::from(count),
+                stateid,
+                maxcount: count,
+            },
+            1 => Op::Getdeviceinfo { device, layout_type, maxcount: count, notify: Bitmap::EMPTY },
+            2 => Op::Layoutcommit {
+                offset,
+                length: u64::MAX,
+                reclaim: false,
+                stateid,
+                last_write_offset: Some(offset),
+                modified: None,
+                update: LayoutUpdate { layout_type, body: b"" },
+            },
+            _ => Op::Layoutreturn {
+                reclaim: false,
+                layout_type,
+                iomode: LayoutIoMode::Any,
+                layouts: LayoutReturn::File { offset, length: u64::MAX, stateid, body: b"" },
+            },
+        };
+        let file = FileHandle::from_slice(&[7; 32]).expect("32 bytes fit");
+        let tag = self.next_tag;
+        if self.session.start_ops(self.now_ns, tag, &[Op::Putfh { file }, op]).is_ok() {
+            let started_ns = self.now_ns;
+            self.open.insert(tag, Open { requested: 0, is_read: false, started_ns });
+            self.next_tag += 1;
+        }
+    }
+
     fn start_operation(&mut self, kind: u8, offset: u64, count: u32) {
+        if kind >= LAYOUT_KINDS && self.session.version().has_sessions() {
+            return self.start_layout_call(kind, offset, count);
+        }
         let file = File::from(FileHandle::from_slice(&[7; 32]).expect("32 bytes fit"));
         let count = count % (2 * PAYLOAD_BYTES_MAX);
         let subject = Subject { on: &file, to: &file, name: b"name", offset, count };
@@ -367,7 +420,12 @@ impl Rig {
                 assert!(page.iter().count() <= event.body.len() / 16);
             }
             let _ = event.target();
+            if let Ok(OpOk::Layoutget { layouts, .. }) = event.result_of(OpCode::Layoutget) {
+                assert!(layouts.iter().count() <= event.body.len() / 32);
+            }
+            let _ = event.result_of(OpCode::Getdeviceinfo);
         }
+        while self.session.take_layout_recall().is_some() {}
         self.ended > before
     }
 

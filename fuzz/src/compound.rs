@@ -11,18 +11,23 @@
 use arbitrary::Arbitrary;
 use nfs_proto::nfs4::{
     Bitmap, CallbackSecurity, ChannelAttributes, Claim, ClientId, ClientOwner, CompoundBuilder,
-    CompoundReply, CreateKind, Fattr, FileHandle, LayoutIoMode, LayoutReturn, List, LockType,
-    Locker, NetAddress, NetLocation, Op, OpCode, OpOk, OpResult, OpenHow, SessionId, StableHow,
-    StateOwner, StateProtection, Stateid, Verifier, Wire, XattrOption, layout_type,
+    CompoundReply, CreateKind, DeviceError, DeviceId, Fattr, FileHandle, FilesLayout, FlexLayout,
+    IoInfo, Layout, LayoutIoMode, LayoutReturn, LayoutUpdate, List, LockType, Locker, NetAddress,
+    NetLocation, Op, OpCode, OpOk, OpResult, OpenHow, SessionId, StableHow, StateOwner,
+    StateProtection, Stateid, Verifier, Wire, XattrOption, decode_body, layout_type,
 };
 use nfs_proto::rpc::{ProcedureId, ReplyHeader};
 use nfs_proto::status::Status;
 use nfs_proto::xdr::{Reader, Writer};
-use nfs_server::Server;
+use nfs_server::{DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
 
-use crate::server::{MEMORY_BYTES_MAX, Stream, call_header, start_server};
+use crate::server::{MEMORY_BYTES_MAX, Stream, call_header, server_config, start_server};
 
 const STEPS_MAX: usize = 40;
+/// From here on, the server has a data server and offers flexible files, or the files layout. They
+/// are few, since starting one takes as long as everything else.
+const FLEX_MINORS: u8 = 240;
+const FILES_MINORS: u8 = 249;
 const OPS_MAX: usize = 12;
 const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"..", b""];
 /// Size 5 and mode 0644: attributes 4 and 33.
@@ -43,7 +48,7 @@ const CHANNEL: ChannelAttributes = ChannelAttributes {
 /// A client and its compounds.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Run {
-    /// The minor version, 0 to 2.
+    /// The minor version, 0 to 2. The highest values select a server with data servers.
     pub minor: u8,
     /// Whether it registers correctly first.
     pub introduced: bool,
@@ -91,6 +96,8 @@ struct ServerIds {
     open_seqid: u32,
     stateids: Vec<Stateid>,
     handles: Vec<FileHandle>,
+    /// The device of the last layout.
+    device: DeviceId,
 }
 
 impl Choice {
@@ -115,7 +122,21 @@ struct Rig {
 
 /// Sends all compounds and checks each reply.
 pub fn check_compounds(run: &Run) {
-    let server = start_server();
+    let rig = run_compounds(run);
+    let memory = rig.server.memory_bytes();
+    assert!(memory <= MEMORY_BYTES_MAX, "{memory} bytes of memory");
+}
+
+fn run_compounds(run: &Run) -> Rig {
+    let layouts = match run.minor {
+        FLEX_MINORS..FILES_MINORS => Some(LayoutKind::FlexFiles),
+        FILES_MINORS.. => Some(LayoutKind::Files),
+        _ => None,
+    };
+    let server = match layouts {
+        Some(layout) => start_metadata_server(layout),
+        None => start_server(),
+    };
     let stream = Stream::connect_to(server.address());
     let minor = u32::from(run.minor % 3);
     let mut rig = Rig { server, stream, minor, xid: 0, known: ServerIds::default() };
@@ -125,8 +146,15 @@ pub fn check_compounds(run: &Run) {
     for step in run.steps.iter().take(STEPS_MAX) {
         rig.send_step(step);
     }
-    let memory = rig.server.memory_bytes();
-    assert!(memory <= MEMORY_BYTES_MAX, "{memory} bytes of memory");
+    rig
+}
+
+/// Starts a server with a data server.
+fn start_metadata_server(layout: LayoutKind) -> Server {
+    let servers = DataServers::Own(1);
+    let pnfs = PnfsConfig { servers, layout, stripe_unit: 4096, mirrors: 1 };
+    Server::start(ServerConfig { pnfs: Some(pnfs), ..server_config() })
+        .expect("a server on loopback")
 }
 
 impl Rig {
@@ -200,7 +228,11 @@ impl Rig {
             }
             let known = &self.known;
             let no_servers = List::default();
-            let parts = Parts { known, choice: *choice, attributes, security, no_servers };
+            let mut errors = Vec::new();
+            let failed = DeviceError::new(known.device, Status::NxIo, OpCode::Write);
+            let device_errors = List::build(&mut errors, [failed]);
+            let choice = *choice;
+            let parts = Parts { known, choice, attributes, security, no_servers, device_errors };
             let arguments = parts.any_arguments();
             match parts.make_op(&arguments) {
                 Some(op) => compound.push(&op),
@@ -231,6 +263,11 @@ impl ServerIds {
                 self.session = session.0;
                 self.slots = [0; 4];
             }
+            OpOk::Layoutget { stateid, layouts, .. } => {
+                self.keep_stateid(stateid);
+                self.device =
+                    layouts.iter().find_map(|layout| device_of(&layout)).unwrap_or_default();
+            }
             OpOk::Getfh { file } if self.handles.len() < 16 => self.handles.push(file),
             OpOk::Open { stateid, .. }
             | OpOk::OpenConfirm { stateid }
@@ -238,15 +275,27 @@ impl ServerIds {
             | OpOk::Lock { stateid }
             | OpOk::Locku { stateid }
             | OpOk::Close { stateid }
-            | OpOk::Copy { callback_id: Some(stateid), .. } => {
-                if self.stateids.len() == 16 {
-                    self.stateids.remove(0);
-                }
-                self.stateids.push(stateid);
-            }
+            | OpOk::Copy { callback_id: Some(stateid), .. }
+            | OpOk::Layoutreturn { stateid: Some(stateid) } => self.keep_stateid(stateid),
             _ => {}
         }
     }
+
+    fn keep_stateid(&mut self, stateid: Stateid) {
+        if self.stateids.len() == 16 {
+            self.stateids.remove(0);
+        }
+        self.stateids.push(stateid);
+    }
+}
+
+/// Returns the first device of a layout.
+fn device_of(layout: &Layout<'_>) -> Option<DeviceId> {
+    if layout.layout_type == layout_type::FILES {
+        return decode_body::<FilesLayout<'_>>(layout.body).ok().map(|files| files.device);
+    }
+    let flex: FlexLayout<'_> = decode_body(layout.body).expect("a layout that can be read");
+    flex.mirrors.iter().next()?.servers.iter().next().map(|server| server.device)
 }
 
 /// Parameters of an operation.
@@ -256,6 +305,7 @@ struct Parts<'a> {
     attributes: Fattr<'a>,
     security: List<'a, CallbackSecurity<'a>>,
     no_servers: List<'a, NetLocation<'a>>,
+    device_errors: List<'a, DeviceError>,
 }
 
 impl<'a> Parts<'a> {
@@ -344,6 +394,7 @@ impl<'a> Parts<'a> {
         let made = self.identity_op(code).or_else(|| self.handle_op(code));
         let made = made.or_else(|| self.state_op(code)).or_else(|| self.data_op(code));
         let made = made.or_else(|| self.tree_op(code)).or_else(|| self.xattr_op(code));
+        let made = made.or_else(|| self.layout_op(code));
         made.or_else(|| Op::decode(code, &mut Reader::new(arguments)).ok().flatten())
     }
 
@@ -421,10 +472,26 @@ impl<'a> Parts<'a> {
             OpCode::Lockt => Op::Lockt { lock_type, offset, length, owner: self.owner() },
             OpCode::ReleaseLockowner => Op::ReleaseLockowner { owner: self.owner() },
             OpCode::Delegpurge => Op::Delegpurge { client: self.client() },
+            _ => return None,
+        })
+    }
+
+    fn layout_op(&self, code: OpCode) -> Option<Op<'a>> {
+        let Choice { much, .. } = self.choice;
+        let stateid = self.stateid();
+        let offset = self.offset();
+        let length = u64::from(much);
+        let device = self.known.device;
+        let layout_type =
+            if much & 0x40 == 0 { layout_type::FLEX_FILES } else { layout_type::FILES };
+        let iomode = if much & 1 == 0 { LayoutIoMode::ReadWrite } else { LayoutIoMode::Read };
+        let update = LayoutUpdate { layout_type, body: b"" };
+        let used = IoInfo { count: length, bytes: offset };
+        Some(match code {
             OpCode::Layoutget => Op::Layoutget {
                 signal_available: false,
-                layout_type: layout_type::FLEX_FILES,
-                iomode: LayoutIoMode::ReadWrite,
+                layout_type,
+                iomode,
                 offset,
                 length: u64::MAX,
                 min_length: length,
@@ -433,10 +500,33 @@ impl<'a> Parts<'a> {
             },
             OpCode::Layoutreturn => Op::Layoutreturn {
                 reclaim: false,
-                layout_type: layout_type::FLEX_FILES,
+                layout_type,
                 iomode: LayoutIoMode::Any,
-                layouts: LayoutReturn::File { offset, length: u64::MAX, stateid, body: b"" },
+                layouts: match much {
+                    0..0xf0 => LayoutReturn::File { offset, length: u64::MAX, stateid, body: b"" },
+                    0xf0..0xf8 => LayoutReturn::FileSystem,
+                    0xf8.. => LayoutReturn::All,
+                },
             },
+            OpCode::Layoutcommit => Op::Layoutcommit {
+                offset,
+                length: u64::MAX,
+                reclaim: false,
+                stateid,
+                last_write_offset: (much & 1 == 0).then_some(offset),
+                modified: None,
+                update,
+            },
+            OpCode::Getdeviceinfo => {
+                let maxcount = 4096 >> (much & 0x0f);
+                Op::Getdeviceinfo { device, layout_type, maxcount, notify: Bitmap::EMPTY }
+            }
+            OpCode::Layouterror => {
+                Op::Layouterror { offset, length, stateid, errors: self.device_errors }
+            }
+            OpCode::Layoutstats => {
+                Op::Layoutstats { offset, length, stateid, read: used, write: used, device, update }
+            }
             _ => return None,
         })
     }
@@ -555,6 +645,37 @@ mod tests {
         }
     }
 
+    /// The fuzzer gets as far as a layout that is published and returned.
+    #[test]
+    fn reaches_layouts_of_both_types() {
+        // Creates the file "a" and opens it for writing.
+        let open = Choice { which: 65, much: 0x83, ..Choice::of_code(OpCode::Open) };
+        for (minor, much) in [(FLEX_MINORS + 2, 0), (FILES_MINORS + 2, 0x40)] {
+            let enter = [OpCode::Putrootfh, OpCode::Lookup].map(Choice::of_code);
+            let lookup = Choice { much: 1, ..Choice::of_code(OpCode::Lookup) };
+            let mut steps = vec![[&enter[..], &[open]].concat()];
+            // Each uses the stateid of the one before.
+            for code in [
+                OpCode::Layoutget,
+                OpCode::Layoutcommit,
+                OpCode::Getdeviceinfo,
+                OpCode::Layoutstats,
+                OpCode::Layouterror,
+                OpCode::Layoutreturn,
+            ] {
+                let one = Choice { much, ..Choice::of_code(code) };
+                steps.push([&enter[..], &[lookup, one]].concat());
+            }
+            let in_session = |ops| Step { in_session: true, again: false, slot: 0, ops };
+            let steps = steps.into_iter().map(in_session).collect();
+            let rig = run_compounds(&Run { minor, introduced: true, steps });
+            let counters = rig.server.counters();
+            assert_eq!((counters.layouts_granted, counters.layouts_returned), (1, 1));
+            assert_ne!(rig.known.device, DeviceId::default());
+            assert_eq!(counters.errors.values().sum::<u64>(), 0, "{:?}", counters.errors);
+        }
+    }
+
     #[test]
     fn has_arguments_for_every_operation() {
         let known = ServerIds { stateids: vec![Stateid::ANONYMOUS], ..ServerIds::default() };
@@ -563,8 +684,9 @@ mod tests {
         let mut made = 0;
         for code in OpCode::ALL {
             let choice = Choice::of_code(*code);
-            let no_servers = List::default();
-            let parts = Parts { known: &known, choice, attributes, security, no_servers };
+            let (no_servers, device_errors) = (List::default(), List::default());
+            let known = &known;
+            let parts = Parts { known, choice, attributes, security, no_servers, device_errors };
             let arguments = parts.any_arguments();
             let Some(op) = parts.make_op(&arguments) else { continue };
             assert_eq!(op.code(), *code);

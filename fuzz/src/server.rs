@@ -260,12 +260,13 @@ impl Rig {
 
 /// Starts a server with little memory.
 pub(crate) fn start_server() -> Server {
-    let config = ServerConfig {
-        memory_limit_bytes: MEMORY_BYTES_MAX,
-        portmap: Portmap::SamePort,
-        ..ServerConfig::default()
-    };
-    Server::start(config).expect("a server on loopback")
+    let portmap = Portmap::SamePort;
+    Server::start(ServerConfig { portmap, ..server_config() }).expect("a server on loopback")
+}
+
+/// The settings of a server with little memory.
+pub(crate) fn server_config() -> ServerConfig {
+    ServerConfig { memory_limit_bytes: MEMORY_BYTES_MAX, ..ServerConfig::default() }
 }
 
 /// Writes the header of a call.
