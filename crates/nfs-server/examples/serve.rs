@@ -17,9 +17,15 @@ fn main() -> io::Result<()> {
     let lease_s = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(90);
     let memory_mib: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1024);
     let memory_limit_bytes = memory_mib << 20;
-    let portmap = Portmap::SamePort;
-    let config =
-        ServerConfig { port, lease_s, portmap, memory_limit_bytes, ..ServerConfig::default() };
+    let config = ServerConfig {
+        port,
+        lease_s,
+        memory_limit_bytes,
+        portmap: Portmap::SamePort,
+        // As the example `load` of the client does.
+        congestion_control: Some("cubic".to_owned()),
+        ..ServerConfig::default()
+    };
     let server = Server::start(config).map_err(io::Error::other)?;
     println!("{}", server.address());
     io::stdin().read_to_end(&mut Vec::new())?;

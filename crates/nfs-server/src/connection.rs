@@ -459,7 +459,7 @@ impl Connection {
         self.note_received(received, space_bytes)
     }
 
-    /// Takes the payload of a long WRITE out of the call that is arriving, so that the rest of it is
+    /// Takes the payload of a long WRITE out of the call that is arriving, so that the rest is
     /// received where it will stay. Room for the call is reserved, which covers the payload until
     /// it is part of a file.
     fn detach_payload(&mut self, service: &Service) {

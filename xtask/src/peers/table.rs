@@ -37,11 +37,11 @@ pub fn line(row: &Row) -> String {
             let theirs = figure(*unit, outcome.peer);
             let Spread { median, min, max } = outcome.ratio;
             let ratio = format!("{median:.2} ({min:.2} to {max:.2})");
-            format!("| {claim} | {ours} | {peer}: {theirs} | {ratio} | {target:.1} | {ok} |\n")
+            format!("| {claim} | {ours} | {peer}: {theirs} | {ratio} | {target:.2} | {ok} |\n")
         }
         Err(reason) => {
             let reason = reason.replace(['\n', '|'], " ");
-            format!("| {claim} | not measured | {peer} | {reason} | {target:.1} | {ok} |\n")
+            format!("| {claim} | not measured | {peer} | {reason} | {target:.2} | {ok} |\n")
         }
     }
 }
@@ -81,8 +81,8 @@ mod tests {
         };
         let lines = [line(&row(Ok(outcome))), line(&row(Err("no\nsuch|file".to_owned())))];
         let measured = "| null | 2000.0 kops/s (2000.0 to 2000.0) | fio: 1000.0 kops/s \
-                        (1000.0 to 1000.0) | 2.00 (2.00 to 2.00) | 2.0 | yes |\n";
+                        (1000.0 to 1000.0) | 2.00 (2.00 to 2.00) | 2.00 | yes |\n";
         assert_eq!(lines[0], measured);
-        assert_eq!(lines[1], "| null | not measured | fio | no such file | 2.0 | NO |\n");
+        assert_eq!(lines[1], "| null | not measured | fio | no such file | 2.00 | NO |\n");
     }
 }

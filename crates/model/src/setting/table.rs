@@ -474,12 +474,10 @@ settings! {
     /// Blocks between consecutive ops of stride_read. Only for stream.
     Stride => count("stride", run!(layout.stride)).unit("blocks")
         .range(2, 1_000_000, "a stride must fit in the file").only(&[W::Stream]).when(strides);
-    /// How often a pass goes over its files, so that small files take long enough to measure; each
-    /// time, written files are synced as durability says. Only for nfs, whose client has no cache,
-    /// and for stream.
-    Loops => count("loops", run!(layout.loops)).unit("times")
-        .range(1, 1_000_000, "a longer pass is one of larger files").only(&[W::Stream])
-        .when(is_own_client);
+    /// How often a pass goes over its files, so that small ones take long enough to measure. Only
+    /// for nfs, and for stream.
+    Loops => count("loops", run!(layout.loops)).unit("times").only(&[W::Stream]).when(is_own_client)
+        .range(1, 1_000_000, "a longer pass is one of larger files");
     /// Ops in flight per worker, or per client over NFS. Not for posix, whose calls are
     /// synchronous.
     QueueDepth => count("queue_depth", run!(queue_depth)).unit("ops")
@@ -656,17 +654,13 @@ settings! {
         .default(Word("sync")).only(OF_DATA).always_shown();
     /// Close files within the timed window (iozone -c), regardless of durability. Only for stream;
     /// not for null.
-    TimedClose => flag("timed_close", run!(layout.timed_close)).family(Family::Data)
-        .only(&[W::Stream]);
+    TimedClose => flag("timed_close", run!(layout.timed_close)).family(Family::Data).only(&[W::Stream]);
     /// Drop the files from this host's page cache before reading them. Only for posix and uring;
     /// not for metadata.
     Invalidate => flag("invalidate", run!(invalidate)).default(Flag(true))
         .only(&[
             W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps, W::Checkpoint, W::ModelLoad,
-            W::Media, W::KvCache,
-            W::Database, W::VmBoot,
-            W::Io500,
-            W::Training,
+            W::Media, W::KvCache, W::Database, W::VmBoot, W::Io500, W::Training,
         ])
         .when(invalidates_itself)
         .always_shown();

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::block::BLOCK_BYTES;
 use super::budget::Budget;
-use super::content::split_offset;
 
 /// See the module.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ impl Payload {
     /// use all of the budget: then old blocks are better overwritten, since neither they nor the
     /// new ones could be kept for the next payload.
     pub(super) fn new(budget: &Arc<Budget>, offset: u64, len: usize) -> Option<Self> {
-        let (_, start) = split_offset(offset);
+        let start = (offset % BLOCK_BYTES as u64) as usize;
         let before = (BLOCK_BYTES - start) % BLOCK_BYTES;
         if len < before + BLOCK_BYTES {
             return None;
