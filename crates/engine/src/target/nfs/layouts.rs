@@ -15,6 +15,7 @@ use nfs_client::proto::nfs4::LayoutIoMode;
 use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, PnfsRole};
 
 use super::super::{TargetConfig, TargetError, check_stop};
+use super::layout_shape::LayoutShapes;
 use super::mount_error;
 use crate::backend::nfs::{DataUse, PnfsParts, PnfsTally, RecallBoard};
 
@@ -42,6 +43,8 @@ pub(super) struct PnfsAccess {
     tally: Arc<PnfsTally>,
     /// Why a file of this pass has no layout.
     missing: Mutex<Option<String>>,
+    /// The shapes of the layouts of this pass.
+    shapes: Mutex<LayoutShapes>,
 }
 
 /// The layouts of a worker's files, and the connections that they need.
@@ -50,6 +53,8 @@ pub(super) struct WorkerLayouts {
     layouts: Vec<Option<FileLayout>>,
     /// Connections to data servers, with the largest READ and WRITE of each.
     data: Vec<(Connection, u32, u32)>,
+    /// Set if the layouts are not as the run requests.
+    pub(super) caveat: Option<Caveat>,
 }
 
 /// Returns true if a mount's client requests layouts.
@@ -120,19 +125,24 @@ impl PnfsAccess {
             }
             *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         }
+        let mut shapes = LayoutShapes::default();
+        shapes.add(layouts.iter().flatten());
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner).add(layouts.iter().flatten());
+        let caveat = shapes.check(&spec.nfs());
         let data = connect_to_used(&servers, &mut layouts, options, shown)?;
-        Ok(Ok(WorkerLayouts { layouts, data }))
+        Ok(Ok(WorkerLayouts { layouts, data, caveat }))
     }
 
     /// Returns what the backend needs.
     pub(super) fn parts(&self, metadata: Connection, found: WorkerLayouts) -> PnfsParts {
-        let WorkerLayouts { layouts, data } = found;
+        let WorkerLayouts { layouts, data, .. } = found;
         let board = Arc::clone(&self.board);
         PnfsParts { metadata, data, layouts, board, tally: Arc::clone(&self.tally) }
     }
 
     /// Reports the use of each data server in a pass.
     pub(super) fn end_pass(&self, pass: Pass) -> Vec<Fact> {
+        let shapes = self.shapes.lock().map(|mut shapes| std::mem::take(&mut *shapes));
         let (data, metadata) = self.tally.take();
         let all: u64 = data.iter().map(|(_, used)| used.bytes()).sum();
         if data.is_empty() {
@@ -142,6 +152,8 @@ impl PnfsAccess {
             Fact::new("target", format!("{pass}: {name}"), value, "counted by the client")
         };
         let mut facts = vec![fact("data servers", describe_servers(&data, all))];
+        let shapes = shapes.ok().and_then(|shapes| shapes.describe());
+        facts.extend(shapes.map(|shown| fact("layouts", shown)));
         let through = metadata.bytes();
         let share = percent(all, all + through);
         facts.push(fact("bytes past the metadata server", format!("{share} %, {}", Size(all))));
