@@ -219,6 +219,24 @@ fn writes_mirrors_and_reads_one() {
 }
 
 #[test]
+fn reads_back_requested_layout() {
+    let unit = 64 << 10;
+    let mut rig = Rig::new((LayoutKind::FlexFiles, unit, 1), (NfsVersion::V4_1, Pnfs::On));
+    for (mirrors, caveats) in [(1, 0), (2, 1)] {
+        let Target::Nfs(nfs) = &mut rig.spec.target else { unreachable!() };
+        nfs.settings.data_servers = Some(3);
+        nfs.settings.stripe_unit = Some(unit);
+        nfs.settings.mirrors = Some(mirrors);
+        let (measured, facts) = rig.run(Pass::Write);
+        let shown = value(&facts, "recalled layouts").unwrap();
+        assert_eq!(shown, "1 mirror of 3 stripes of 64 KiB on 3 data servers");
+        let is_code = |caveat: &&model::Caveat| caveat.code == CaveatCode::OptionNotEffective;
+        let found = measured.result.caveats.iter().filter(is_code).count();
+        assert_eq!(found.min(1), caveats, "{mirrors} {:?}", measured.result.caveats);
+    }
+}
+
+#[test]
 fn uses_metadata_server_without_pnfs() {
     let rig = Rig::new((LayoutKind::FlexFiles, 0, 1), (NfsVersion::V4_1, Pnfs::Off));
     let (measured, facts) = rig.run(Pass::Write);

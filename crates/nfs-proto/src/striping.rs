@@ -62,6 +62,11 @@ impl Striping {
         self.stripes as usize
     }
 
+    /// Returns the size of a stripe unit in bytes; `None` if one stripe has everything.
+    pub const fn unit_bytes(&self) -> Option<u64> {
+        if self.stripes > 1 { Some(self.unit_bytes) } else { None }
+    }
+
     /// Returns the first piece of a transfer; the rest continues at its end. `None` before the
     /// start of the pattern, where the layout has no data.
     #[inline]
@@ -113,6 +118,7 @@ mod tests {
         assert_eq!(pieces(&sparse, 599, 2), [(2, 599, 1), (0, 600, 1)]);
         let whole = Striping::of_flex_files(0, 1).unwrap();
         assert_eq!(pieces(&whole, 1 << 62, u32::MAX), [(0, 1 << 62, u32::MAX)]);
+        assert_eq!((sparse.unit_bytes(), whole.unit_bytes()), (Some(100), None));
         assert_eq!(Striping::of_flex_files(0, 2), None);
         assert_eq!(Striping::of_flex_files(100, 0), None);
     }

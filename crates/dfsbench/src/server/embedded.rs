@@ -1,18 +1,17 @@
-//! The in-memory servers inside this process: the default target `embedded`, and one without
-//! faults.
+//! The in-memory servers inside this process: the default target `embedded`, one for each cluster
+//! that a plan compares, and one without faults.
 //!
 //! The binary starts them because only this crate knows both the plan and the server. The agent
 //! gets their counters and thread IDs, so that it can count their work and doesn't mistake their
 //! CPU time for the client's.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Calls, LocalServer, ServerCounts};
 use model::soak::FaultKind;
-use model::{NfsSettings, Proto, RunSpec, XprtSec};
+use model::{NfsSettings, Proto, XprtSec};
 use nfs_server::{Server, ServerConfig, ServerCounters, TlsConfig};
 use plan::{Plan, ServerPlan};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -23,13 +22,17 @@ use crate::files::temporary;
 use crate::server::server_config;
 use crate::terminal::output;
 
-/// A running server, plus one without faults if a plan needs both.
+/// Maximum number of servers that a plan may need.
+const SERVERS_MAX: usize = 32;
+
+/// The running servers: one for each combination of the cluster's factors, with and without faults
+/// as runs need it. All run during the whole campaign, idle except for the one under test.
 pub(crate) struct Embedded {
-    usual: Running,
-    faultless: Option<Running>,
+    servers: Vec<Running>,
 }
 
 struct Running {
+    plan: ServerPlan,
     server: Arc<Server>,
     /// The certificate, in a temporary file that exists as long as the server runs.
     certificate: Option<NamedTempFile>,
@@ -39,25 +42,26 @@ struct Running {
 /// it needs none.
 ///
 /// # Errors
-/// If one can't be started.
+/// If one can't be started, or if it needs too many.
 pub(crate) fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
-    let settings: Vec<NfsSettings> = plan.on_server().map(RunSpec::nfs).collect();
-    let without_faults: Vec<NfsSettings> = plan.runs_without_faults().map(RunSpec::nfs).collect();
-    let clean = ServerPlan { faults: Vec::new(), ..plan.server.clone() };
-    if settings.is_empty() && without_faults.is_empty() {
-        return Ok(None);
+    let mut needed: Vec<(ServerPlan, Vec<NfsSettings>)> = Vec::new();
+    for run in &plan.runs {
+        let Some(server) = plan.server_of(run) else { continue };
+        match needed.iter_mut().find(|(known, _)| *known == server) {
+            Some((_, clients)) => clients.push(run.nfs()),
+            None => needed.push((server, vec![run.nfs()])),
+        }
     }
-    // A single server is enough if no faults are planned or all clients need the one without
-    // faults.
-    if plan.server == clean || settings.is_empty() {
-        let all = [settings, without_faults].concat();
-        return Ok(Some(Embedded { usual: start_server(&clean, &all)?, faultless: None }));
+    if needed.len() > SERVERS_MAX {
+        return Err(Failure::Usage(format!(
+            "the plan needs {} in-memory servers, but at most {SERVERS_MAX} can run (hint: use \
+             fewer levels of data_servers, stripe_unit and mirrors)",
+            needed.len()
+        )));
     }
-    let mut faultless = None;
-    if !without_faults.is_empty() {
-        faultless = Some(start_server(&clean, &without_faults)?);
-    }
-    Ok(Some(Embedded { usual: start_server(&plan.server, &settings)?, faultless }))
+    let start = |(server, clients): &(ServerPlan, Vec<_>)| start_server(server, clients);
+    let servers = needed.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    Ok((!servers.is_empty()).then_some(Embedded { servers }))
 }
 
 /// Starts one server for clients with these settings.
@@ -80,7 +84,7 @@ fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, 
         }
     };
     let certificate = server.certificate_pem().map(write_certificate).transpose()?;
-    Ok(Running { server: Arc::new(server), certificate })
+    Ok(Running { plan: plan.clone(), server: Arc::new(server), certificate })
 }
 
 /// Writes the certificate to a file, from which the client reads it like that of any other server.
@@ -99,9 +103,21 @@ fn certificate_error(error: &io::Error) -> Failure {
 impl Embedded {
     /// Sets the servers' ports and certificates in the runs of a plan.
     pub(crate) fn set_addresses(&self, plan: &mut Plan) {
-        let faultless = self.faultless.as_ref().unwrap_or(&self.usual);
-        plan.set_embedded(self.usual.port(), self.usual.certificate());
-        plan.set_faultless(faultless.port(), faultless.certificate());
+        plan.set_embedded(|wanted| {
+            let running = self.find(wanted);
+            let certificate = running.certificate.as_ref();
+            let path = certificate.map(|certificate| certificate.path().to_owned());
+            (running.server.address().port(), path)
+        });
+    }
+
+    /// Finds the server of a run. Plans that differ only in their load share servers.
+    fn find(&self, wanted: &ServerPlan) -> &Running {
+        let fits = |plan: &ServerPlan| {
+            plan.cluster == wanted.cluster && plan.faults.is_empty() == wanted.faults.is_empty()
+        };
+        let found = self.servers.iter().find(|running| fits(&running.plan));
+        found.expect("servers are started for all runs of a plan")
     }
 
     /// Warns about connections that a server closed because this process, which holds both ends of
@@ -110,7 +126,7 @@ impl Embedded {
         let mut refused = 0;
         let mut out_of_memory = 0;
         let mut put_off = 0;
-        for running in [Some(&self.usual), self.faultless.as_ref()].into_iter().flatten() {
+        for running in &self.servers {
             let counters = running.server.counters();
             refused += counters.connections_turned_away;
             out_of_memory += counters.connections_out_of_memory;
@@ -135,10 +151,8 @@ impl Embedded {
 
     /// Combines the servers into the single one that an agent uses.
     pub(crate) fn as_local_server(&self) -> LocalServer {
-        let mut servers = vec![Arc::clone(&self.usual.server)];
-        if let Some(faultless) = &self.faultless {
-            servers.push(Arc::clone(&faultless.server));
-        }
+        let servers: Vec<_> =
+            self.servers.iter().map(|running| Arc::clone(&running.server)).collect();
         let mut thread_ids = Vec::new();
         for server in servers
             .iter()
@@ -148,26 +162,22 @@ impl Embedded {
                 thread_ids.push(id.unsigned_abs());
             }
         }
-        let disturbed = Arc::clone(&self.usual.server);
+        // The one without faults stays undisturbed, unless all runs use it.
+        let has_faults = |running: &&Running| !running.plan.faults.is_empty();
+        let is_faulty = self.servers.iter().any(|running| has_faults(&running));
+        let disturbed: Vec<_> = self
+            .servers
+            .iter()
+            .filter(|running| !is_faulty || has_faults(running))
+            .map(|running| Arc::clone(&running.server))
+            .collect();
         LocalServer {
             thread_ids,
             counts: Box::new(move || counts_of(&servers)),
             inject_fault: Some(Arc::new(move |fault, lasts_ms| {
-                disturb_server(&disturbed, fault, lasts_ms)
+                disturbed.iter().try_for_each(|server| disturb_server(server, fault, lasts_ms))
             })),
         }
-    }
-}
-
-impl Running {
-    /// Returns the port for NFS and MOUNT.
-    fn port(&self) -> u16 {
-        self.server.address().port()
-    }
-
-    /// Returns the certificate that clients must trust, if the server uses TLS.
-    fn certificate(&self) -> Option<&Path> {
-        Some(self.certificate.as_ref()?.path())
     }
 }
 

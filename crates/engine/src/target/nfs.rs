@@ -4,6 +4,7 @@
 //! the measurement, each worker has its own connection.
 
 mod filling;
+mod layout_shape;
 mod layouts;
 mod opening;
 mod walking;

@@ -98,6 +98,10 @@ pub enum Impossible {
     DataOpsOfVersion(NfsVersion),
     /// With pNFS a worker has one connection to each server.
     PnfsOfManyConnections,
+    /// Only the in-memory server is started with data servers.
+    DataServersOfForeignServer,
+    /// Each mirror has data servers of its own.
+    MoreMirrorsThanDataServers,
 }
 
 impl fmt::Display for Impossible {
@@ -155,6 +159,10 @@ impl fmt::Display for Impossible {
             Self::PnfsOfManyConnections => {
                 f.write_str("pnfs is for one client and one connection per worker")
             }
+            Self::DataServersOfForeignServer => f.write_str(
+                "data_servers, stripe_unit and mirrors are for the in-memory server only",
+            ),
+            Self::MoreMirrorsThanDataServers => f.write_str("more mirrors than data servers"),
         }
     }
 }
@@ -178,7 +186,8 @@ impl RunSpec {
             if has_pnfs_of_many(self, &nfs.settings) {
                 return Some(Impossible::PnfsOfManyConnections);
             }
-            if let Some(why) = of_users(nfs).or_else(|| of_addresses(nfs)) {
+            let of_server = of_users(nfs).or_else(|| of_addresses(nfs));
+            if let Some(why) = of_server.or_else(|| of_cluster(nfs)) {
                 return Some(why);
             }
         }
@@ -232,6 +241,18 @@ fn of_work(run: &RunSpec) -> Option<Impossible> {
 fn has_pnfs_of_many(run: &RunSpec, nfs: &NfsSettings) -> bool {
     let has_layouts = nfs.pnfs != Pnfs::Off && nfs.version >= NfsVersion::V4_1;
     has_layouts && (nfs.nconnect > 1 || run.clients > run.all_workers() || nfs.client_uids > 1)
+}
+
+fn of_cluster(nfs: &NfsTarget) -> Option<Impossible> {
+    let NfsSettings { data_servers, stripe_unit, mirrors, .. } = nfs.settings;
+    let is_set = data_servers.is_some() || stripe_unit.is_some() || mirrors.is_some();
+    if is_set && !nfs.embedded {
+        Some(Impossible::DataServersOfForeignServer)
+    } else if mirrors > Some(1) && data_servers.is_some() && mirrors > data_servers {
+        Some(Impossible::MoreMirrorsThanDataServers)
+    } else {
+        None
+    }
 }
 
 fn of_users(nfs: &NfsTarget) -> Option<Impossible> {

@@ -12,6 +12,23 @@ use crate::systems::lab::{DataPath, FileSystem, Host, LabSpec, Raid, ServerKind}
 use crate::targets::nfs::{NfsVersion, Proto};
 use crate::targets::target::{Ability, BackendKind};
 
+/// Workloads that read files which may be in the page cache.
+pub(super) const READ_FROM_FILES: &[Workload] = &[
+    Workload::Stream,
+    Workload::Mixed,
+    Workload::Bonnie,
+    Workload::OpMix,
+    Workload::DataOps,
+    Workload::Checkpoint,
+    Workload::ModelLoad,
+    Workload::Media,
+    Workload::KvCache,
+    Workload::Database,
+    Workload::VmBoot,
+    Workload::Io500,
+    Workload::Training,
+];
+
 /// With a synchronous backend, a worker has one op in flight, so there is no depth to choose.
 pub(super) fn is_asynchronous(run: &RunSpec) -> bool {
     run.backend.has_ability(Ability::QueueOps)
@@ -43,6 +60,11 @@ pub(super) fn uses_our_udp(run: &RunSpec) -> bool {
 /// Our own client, which supports callbacks.
 pub(super) fn has_our_sessions(run: &RunSpec) -> bool {
     run.target.nfs().is_some() && matches!(run.nfs().version, NfsVersion::V4_1 | NfsVersion::V4_2)
+}
+
+/// A server that has no data servers has no use for what says how files are on them.
+pub(super) fn may_have_data_servers(run: &RunSpec) -> bool {
+    has_our_sessions(run) && run.nfs().data_servers != Some(0)
 }
 
 pub(super) fn has_our_copies(run: &RunSpec) -> bool {

@@ -143,8 +143,7 @@ settings! {
     /// within these limits as its load changes (Linux 7.0 and later); on the command line, 8..64*2
     /// is a list of fixed numbers. Only for knfsd and ganesha.
     NfsdThreads => threads("nfsd_threads", lab!(serving.threads))
-        .range(0, 4_096, "more threads only wait for each other")
-        .when(has_nfsd_threads);
+        .range(0, 4_096, "more threads only wait for each other").when(has_nfsd_threads);
     /// How the kernel's server reads files (Linux 6.18 and later; debugfs). buffered: through the
     /// page cache. dontcache: the same, but pages are dropped afterwards. direct: past it. Only for
     /// knfsd.
@@ -180,8 +179,7 @@ settings! {
     Sec => word("sec", lab!(mounting.sec), MountSec::NAMES).when(mounts_own_export);
     /// Read-ahead of the client's mount. Not for nfs, nor for data_path disk.
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
-        .range(0, MIB, "more files can't be read in time").open("unchanged")
-        .when(is_mounted);
+        .range(0, MIB, "more files can't be read in time").open("unchanged").when(is_mounted);
     /// LOCALIO of the client's kernel (Linux 6.12 and later): true lets mounts of the host's own
     /// server bypass RPC; false makes them use NFS. Applied to the whole host before mounting. Only
     /// for NFS mounts that a plan makes.
@@ -294,12 +292,9 @@ settings! {
     /// reader of a training.
     Workers => count("workers", run!(workers)).unit("threads")
         .range(1, 1_024, "each worker is a thread")
-        .default_rule(
-            "1; checkpoint: the ranks of the scaled model; kv_cache: 4; training: accelerators x \
-             readers",
-        )
-        .only(WITH_WORKERS)
-        .always_shown();
+        .default_rule("1; checkpoint: the ranks of the scaled model; kv_cache: 4; training: \
+             accelerators x readers")
+        .only(WITH_WORKERS).always_shown();
     /// Frames per second of each stream, which is a worker; streams request frames in turn, at
     /// equal intervals. Only for media.
     FrameRate => count("frame_rate", run!(media.frame_rate)).family(Family::Load)
@@ -330,8 +325,7 @@ settings! {
     /// from the scheduled start of an op. 0 is a closed loop. Not for listing, developer, io500 and
     /// training, nor for media, which has frame_rate.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
-        .range(0, 100_000_000, "scheduled starts are whole nanoseconds")
-        .when(has_chosen_rate);
+        .range(0, 100_000_000, "scheduled starts are whole nanoseconds").when(has_chosen_rate);
     /// Distribution of the scheduled starts. Only with a rate.
     Arrivals => word("arrivals", run!(load.arrivals), Arrivals::NAMES).family(Family::Load)
         .when(has_rate);
@@ -563,6 +557,19 @@ settings! {
     /// offered (on), or only the files layout or flexible files. Only for nfs with v4.1 and later.
     // RFC 8881, chapters 12 and 13; RFC 8435.
     Pnfs => word("pnfs", nfs!(pnfs), Pnfs::NAMES).when(has_our_sessions);
+    /// Data servers of the in-memory server, which starts once for each combination of these three.
+    /// 0 is none; of addresses in `[server]`, it is the first ones. server: as in `[server]`. Only
+    /// for nfs with the in-memory server and v4.1 and later.
+    DataServers => count("data_servers", nfs!(data_servers)).unit("servers")
+        .range(0, 64, "a metadata server has at most 64").open("server").when(has_our_sessions);
+    /// Consecutive bytes of a file on one data server; 0 keeps each file on one. server: as in
+    /// `[server]`. Only for nfs with the in-memory server and data servers.
+    StripeUnit => size("stripe_unit", nfs!(stripe_unit)).range(0, GIB, "a file has more stripes")
+        .open("server").when(may_have_data_servers);
+    /// Copies of the data, each on data servers of its own. server: as in `[server]`. Only for nfs
+    /// with the in-memory server and data servers.
+    Mirrors => count("mirrors", nfs!(mirrors)).unit("copies")
+        .range(1, 16, "clients write each copy").open("server").when(may_have_data_servers);
     /// Delegations that the server grants (sysctl fs.leases-enable); with false, clients must ask
     /// it for each open. Applied to the whole host before mounting, so leases of its other programs
     /// are off, too. Only for knfsd with v4.0 and later.
@@ -658,12 +665,7 @@ settings! {
     /// Drop the files from this host's page cache before reading them. Only for posix and uring;
     /// not for metadata.
     Invalidate => flag("invalidate", run!(invalidate)).default(Flag(true))
-        .only(&[
-            W::Stream, W::Mixed, W::Bonnie, W::OpMix, W::DataOps, W::Checkpoint, W::ModelLoad,
-            W::Media, W::KvCache, W::Database, W::VmBoot, W::Io500, W::Training,
-        ])
-        .when(invalidates_itself)
-        .always_shown();
+        .only(READ_FROM_FILES).when(invalidates_itself).always_shown();
     /// Content of written data. Not for null.
     Data => word("data", run!(data.fill), Fill::NAMES).family(Family::Data);
     /// Share of each block that a compressor can remove. Only for data random; not for null.

@@ -202,6 +202,15 @@ pub struct NfsSettings {
     pub async_copy: bool,
     /// Layouts to request; v4.1 and later.
     pub pnfs: Pnfs,
+    /// Data servers of the in-memory server; `None` for another server, or as it is set up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_servers: Option<u32>,
+    /// Consecutive bytes on one of them, like `data_servers`; 0 keeps each file on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stripe_unit: Option<u32>,
+    /// Copies of the data on them, like `data_servers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mirrors: Option<u32>,
     /// Transfers that a sequential reader keeps in flight ahead of its ops.
     pub read_ahead: u32,
     /// Transfers that a sequential writer keeps in flight after their ops have completed.
@@ -234,6 +243,9 @@ impl Default for NfsSettings {
             delegations: false,
             async_copy: false,
             pnfs: Pnfs::Off,
+            data_servers: None,
+            stripe_unit: None,
+            mirrors: None,
             read_ahead: 0,
             write_behind: 0,
             stable: Stable::Unstable,

@@ -4,6 +4,7 @@
 //! where its level was written. Single values were checked when they were parsed.
 
 mod checkpoint;
+mod cluster;
 mod database;
 pub(crate) mod lab;
 mod training;
@@ -35,10 +36,11 @@ pub(crate) struct WrittenSettings<'a> {
 impl WrittenSettings<'_> {
     /// The levels of a setting, or its default in `run`.
     pub(crate) fn levels(&self, setting: Setting, run: &RunSpec) -> Vec<Value> {
-        match self.written(setting) {
-            Some(levels) => levels.iter().map(|level| level.value.clone()).collect(),
-            None => vec![defaults::level(setting, run)],
+        if let Some(levels) = self.written(setting) {
+            return levels.iter().map(|level| level.value.clone()).collect();
         }
+        let of_server = cluster::usual_level(setting, run, self.server);
+        vec![of_server.unwrap_or_else(|| defaults::level(setting, run))]
     }
 
     /// The levels of a setting, if any were written.
@@ -134,10 +136,7 @@ const fn remedy(why: Impossible) -> (&'static [Setting], &'static str) {
         Impossible::ProgramOnManyHosts => {
             (&[Setting::ClientHosts], "client_hosts 1 uses the first host")
         }
-        Impossible::PnfsOfManyConnections => (
-            &[Setting::Pnfs, Setting::Nconnect, Setting::Clients],
-            "pnfs off; or nconnect 1, client_uids 1 and as many clients as workers",
-        ),
+        Impossible::PnfsOfManyConnections => cluster::ONE_CONNECTION,
         Impossible::FewerClientsThanWorkers => (
             &[Setting::Clients, Setting::Workers],
             "each worker needs its own clients: at least as many as workers",
@@ -180,6 +179,8 @@ const fn remedy(why: Impossible) -> (&'static [Setting], &'static str) {
         Impossible::FlavorOfServer(..) => {
             (&[Setting::Sec, Setting::ServerKind], "sec sys, or server_kind knfsd")
         }
+        Impossible::DataServersOfForeignServer => cluster::OF_FOREIGN_SERVER,
+        Impossible::MoreMirrorsThanDataServers => cluster::FEWER_MIRRORS,
     }
 }
 
@@ -340,6 +341,7 @@ fn check_server(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Plan
     if !matches!(&run.target, Target::Nfs(nfs) if nfs.embedded) {
         return Ok(());
     }
+    cluster::check(run, written)?;
     if run.verify && written.server.discard {
         let fault = Fault::new("the in-memory server discards written data");
         let fault = fault.hint("leave verify out, or `discard` in [server]");
@@ -434,9 +436,11 @@ fn fits(run: &RunSpec, written: &WrittenSettings<'_>, need: &MemoryNeed) -> Resu
     let MemoryNeed { bytes, shown, settings, lower } = need;
     let memory = written.server.memory_bytes;
     let for_files = model::server_memory::file_bytes(memory);
-    if *bytes <= for_files {
+    let copies = run.nfs().mirrors.unwrap_or(1);
+    if bytes.saturating_mul(copies.into()) <= for_files {
         return Ok(());
     }
+    let shown = if copies > 1 { format!("{copies} mirrors of {shown}") } else { shown.to_owned() };
     let what = format!(
         "{shown}, with their inodes, do not fit in {}, the part of the in-memory server's {} that \
          is for files",

@@ -4,13 +4,14 @@
 //! entered in the runs that use it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use model::contender::Fairness;
 use model::soak::Disturbance;
 use model::{Conclusion, InterferenceRule, Order, Repetition, Requirement, RunSpec, Target};
 
 use crate::resolve::server::ServerPlan;
+use crate::syntax::cluster::ClusterPlan;
 use crate::syntax::error::PlanError;
 use crate::syntax::limits;
 
@@ -73,47 +74,40 @@ impl Plan {
         if repeats { self.trials.div_ceil(2) } else { 0 }
     }
 
-    /// Enters the port of the in-memory server in every run that uses it, for NFS and MOUNT, and
-    /// the certificate to trust if it uses TLS.
-    pub fn set_embedded(&mut self, port: u16, tls_ca: Option<&Path>) {
-        self.set_server(false, port, tls_ca);
+    /// Returns the in-memory server that a run uses: with its levels of the cluster's factors, and
+    /// without faults if it needs that; `None` if it uses another server or is impossible.
+    pub fn server_of(&self, run: &RunSpec) -> Option<ServerPlan> {
+        if run.impossible().is_some() {
+            return None;
+        }
+        let (is_faultless, cluster) = match &run.target {
+            Target::Nfs(nfs) if nfs.embedded => {
+                let base = self.server.cluster.as_ref();
+                (nfs.faultless, ClusterPlan::at_levels(base, &nfs.settings))
+            }
+            Target::Tcp(tcp) if tcp.embedded => (true, None),
+            _ => return None,
+        };
+        let faults = if is_faultless { Vec::new() } else { self.server.faults.clone() };
+        Some(ServerPlan { cluster, faults, ..self.server.clone() })
     }
 
-    /// Does the same for the in-memory server without faults, in runs that use it through NFS or
-    /// plain TCP.
-    pub fn set_faultless(&mut self, port: u16, tls_ca: Option<&Path>) {
-        self.set_server(true, port, tls_ca);
-    }
-
-    fn set_server(&mut self, faultless: bool, port: u16, tls_ca: Option<&Path>) {
-        for run in &mut self.runs {
-            match &mut run.target {
-                Target::Nfs(nfs) if nfs.embedded && nfs.faultless == faultless => {
+    /// Enters the port of the in-memory server in every run that uses one, for NFS and MOUNT, and
+    /// the certificate to trust if it uses TLS. `find` returns those of a server.
+    pub fn set_embedded(&mut self, find: impl Fn(&ServerPlan) -> (u16, Option<PathBuf>)) {
+        for number in 0..self.runs.len() {
+            let Some(server) = self.server_of(&self.runs[number]) else { continue };
+            let (port, tls_ca) = find(&server);
+            match &mut self.runs[number].target {
+                Target::Nfs(nfs) => {
                     nfs.port = Some(port);
                     nfs.mount_port = Some(port);
-                    nfs.tls.ca = tls_ca.map(Path::to_owned);
+                    nfs.tls.ca = tls_ca;
                 }
-                Target::Tcp(tcp) if tcp.embedded && faultless => tcp.port = Some(port),
+                Target::Tcp(tcp) => tcp.port = Some(port),
                 _ => {}
             }
         }
-    }
-
-    /// Returns the runs that need the in-memory server.
-    pub fn on_server(&self) -> impl Iterator<Item = &RunSpec> {
-        self.runs.iter().filter(|run| match &run.target {
-            Target::Nfs(nfs) => nfs.embedded && !nfs.faultless,
-            _ => false,
-        })
-    }
-
-    /// Returns the runs that need the in-memory server without faults.
-    pub fn runs_without_faults(&self) -> impl Iterator<Item = &RunSpec> {
-        self.runs.iter().filter(|run| match &run.target {
-            Target::Nfs(nfs) => nfs.embedded && nfs.faultless,
-            Target::Tcp(tcp) => tcp.embedded,
-            _ => false,
-        })
     }
 
     /// Returns the settings that differ between runs, in the order of [`RunSpec::settings`].

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use model::NfsSettings;
+
 use crate::syntax::text::{list_of, quoted, size};
 
 /// A pNFS cluster of the in-memory server and its data servers.
@@ -88,6 +90,34 @@ impl DataServerPlan {
 }
 
 impl ClusterPlan {
+    /// Returns a cluster of data servers in the same process that keep flexible files unstriped.
+    pub(crate) fn with_own(count: u32) -> Self {
+        let data_servers = DataServersPlan::Own(count);
+        Self { data_servers, layouts: LayoutsPlan::FlexFiles, stripe_unit_bytes: 0, mirrors: 1 }
+    }
+
+    /// Limits it to some of its data servers, or starts another number.
+    fn resize(&mut self, count: u32) {
+        match &mut self.data_servers {
+            DataServersPlan::Own(own) => *own = count,
+            DataServersPlan::At(servers) => servers.truncate(count as usize),
+        }
+    }
+
+    /// Returns the cluster at the levels of a run, based on that of `[server]`; `None` without data
+    /// servers.
+    pub(crate) fn at_levels(base: Option<&Self>, nfs: &NfsSettings) -> Option<Self> {
+        let Some(count) = nfs.data_servers else { return base.cloned() };
+        if count == 0 {
+            return None;
+        }
+        let mut cluster = base.cloned().unwrap_or_else(|| Self::with_own(count));
+        cluster.resize(count);
+        cluster.stripe_unit_bytes = nfs.stripe_unit.unwrap_or(cluster.stripe_unit_bytes);
+        cluster.mirrors = nfs.mirrors.unwrap_or(cluster.mirrors);
+        Some(cluster)
+    }
+
     /// Writes the keys in the form of a plan.
     pub(crate) fn write(&self, out: &mut String) {
         let servers = match &self.data_servers {

@@ -1,5 +1,6 @@
 //! Tests from the text of a plan to its runs, through the public interface.
 
+mod cluster;
 mod common;
 mod fleet;
 mod lab;

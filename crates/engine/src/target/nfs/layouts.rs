@@ -13,6 +13,7 @@ use nfs_client::proto::nfs4::LayoutIoMode;
 use nfs_client::{Connection, ConnectionOptions, Mount, MountOptions, PnfsRole};
 
 use super::super::{TargetConfig, TargetError, check_stop};
+use super::layout_shape::LayoutShapes;
 use super::mount_error;
 use crate::backend::nfs::{LayoutReports, PnfsParts, PnfsTally, RecallBoard};
 
@@ -35,6 +36,8 @@ pub(super) struct PnfsAccess {
     tally: Arc<PnfsTally>,
     /// Why a file of this pass has no layout.
     missing: Mutex<Option<String>>,
+    /// The shapes of the layouts of this pass.
+    shapes: Mutex<LayoutShapes>,
 }
 
 /// The layouts of a worker's files, and the connections that they need.
@@ -45,6 +48,8 @@ pub(super) struct WorkerLayouts {
     data: Vec<(Connection, u32, u32)>,
     /// See [`PnfsParts::devices`].
     devices: (KnownDevices, Vec<u32>),
+    /// Set if the layouts are not as the run requests.
+    pub(super) caveat: Option<Caveat>,
 }
 
 /// Returns true if a mount's client requests layouts.
@@ -115,12 +120,17 @@ impl PnfsAccess {
             }
             *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         }
-        connect_to_used(&servers, layouts, options, shown).map(Ok)
+        let mut shapes = LayoutShapes::default();
+        shapes.add(layouts.iter().flatten());
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner).add(layouts.iter().flatten());
+        let caveat = shapes.check(&spec.nfs());
+        let found = connect_to_used(&servers, layouts, options, shown)?;
+        Ok(Ok(WorkerLayouts { caveat, ..found }))
     }
 
     /// Returns what the backend needs.
     pub(super) fn parts(&self, metadata: Connection, found: WorkerLayouts) -> PnfsParts {
-        let WorkerLayouts { layouts, data, devices } = found;
+        let WorkerLayouts { layouts, data, devices, .. } = found;
         let board = Arc::clone(&self.board);
         PnfsParts { metadata, data, layouts, devices, board, tally: Arc::clone(&self.tally) }
     }
@@ -129,6 +139,8 @@ impl PnfsAccess {
     /// server.
     pub(super) fn end_pass(&self, pass: Pass) -> Vec<Fact> {
         self.board.clear_layouts();
+        let shapes = self.shapes.lock().map(|mut shapes| std::mem::take(&mut *shapes));
+        let shapes = shapes.ok().and_then(|shapes| shapes.describe());
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).take();
         let reports = self.tally.take();
         let LayoutReports { recalled, regained, .. } = reports;
@@ -136,7 +148,8 @@ impl PnfsAccess {
         let reports = describe_reports(&reports);
         let facts = [
             ("files without layout", missing),
-            ("layouts", (recalled + regained > 0).then_some(layouts)),
+            ("layouts", shapes),
+            ("recalled layouts", (recalled + regained > 0).then_some(layouts)),
             ("reports to the metadata server", (!reports.is_empty()).then_some(reports)),
         ];
         let fact = |(name, value): (&str, Option<String>)| {
@@ -176,7 +189,7 @@ fn connect_to_used(
         }
     }
     let devices = (servers.devices().clone(), numbers);
-    Ok(WorkerLayouts { layouts, data: connections, devices })
+    Ok(WorkerLayouts { layouts, data: connections, devices, caveat: None })
 }
 
 /// Returns a caveat about a pass without layouts.

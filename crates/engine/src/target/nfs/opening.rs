@@ -130,12 +130,13 @@ impl NfsAccess {
         set.closable = true;
         let queue_depth = set.queue_depth;
         let limited = slots_limited(std::slice::from_ref(&metadata), queue_depth, mount.version());
+        let of_layouts = found.caveat.take();
         let parts = self.pnfs.parts(metadata, found);
         let pnfs = Pnfs::new(parts, set, Arc::clone(&config.clock))
             .map_err(|error| TargetError::Nfs(format!("epoll: {error}")))?;
         Ok(OpenedBackend {
             backend: Box::new(pnfs),
-            caveats: limited.into_iter().collect(),
+            caveats: limited.into_iter().chain(of_layouts).collect(),
             kernel_counts: false,
             queue_depth,
         })
