@@ -64,7 +64,8 @@ impl Clock for JumpingClock {
     }
 
     fn sleep_until(&self, instant_ns: u64) {
-        self.system.sleep_until(instant_ns - self.ahead_ns.load(Ordering::Relaxed));
+        let ahead_ns = self.ahead_ns.load(Ordering::Relaxed);
+        self.system.sleep_until(instant_ns.saturating_sub(ahead_ns));
     }
 }
 
@@ -308,7 +309,7 @@ fn return_to_data_servers(rig: &Rig, backend: &mut dyn Backend) -> (PnfsCounts, 
         if now.regained > 0 && now.metadata_bytes == before.metadata_bytes {
             return (now, ops);
         }
-        rig.clock.jump(Duration::from_millis(100));
+        rig.clock.jump(Duration::from_millis(250));
     }
 }
 
@@ -326,10 +327,13 @@ fn gets_layout_again() {
         rig.target.prepare(&rig.spec, Pass::Write).unwrap();
         let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
         let backend = opened.backend.as_mut();
-        assert_eq!(execute(backend, OpKind::Write, std::iter::once(0)), 0);
+        // The sync publishes the size, up to which the metadata server can read.
+        let offsets = (0..4).map(|index: u64| index * u64::from(IO));
+        assert_eq!(execute(backend, OpKind::Write, offsets), 0);
+        assert_eq!(execute(backend, OpKind::Sync, std::iter::once(0)), 0);
         rig.server.take_back_layouts_now(event);
         let (pnfs, ops) = return_to_data_servers(&rig, backend);
-        let all = (ops + 1) * u64::from(IO);
+        let all = (ops + 4) * u64::from(IO);
         assert_eq!(pnfs.data_bytes + pnfs.metadata_bytes, all, "{event:?}");
         assert!(pnfs.data_bytes >= 8 * u64::from(IO), "{event:?}: {pnfs:?}");
         assert_eq!(rig.metadata_bytes().0 + rig.metadata_bytes().1, pnfs.metadata_bytes);
@@ -370,7 +374,7 @@ fn workers_share_layout_of_file() {
         rig.server.take_back_layouts_now(LayoutEvent::Recall);
         while regained(&opened).iter().any(|count| *count < round * FILES) {
             use_both(&mut opened);
-            rig.clock.jump(Duration::from_millis(100));
+            rig.clock.jump(Duration::from_millis(250));
         }
     }
     use_both(&mut opened);
@@ -422,6 +426,9 @@ fn asks_again_if_refused_for_now() {
         let errors = rig.server.counters().errors;
         errors.get(&Status::RecallConflict).copied().unwrap_or(0)
     };
+    let offsets = (0..4).map(|index: u64| index * u64::from(IO));
+    assert_eq!(execute(backend, OpKind::Write, offsets), 0);
+    assert_eq!(execute(backend, OpKind::Sync, std::iter::once(0)), 0);
     let before = refused();
     let mut recalls = 0;
     while refused() == before {
@@ -432,7 +439,7 @@ fn asks_again_if_refused_for_now() {
         }
         while backend.tally().pnfs.unwrap().regained < recalls {
             assert_eq!(execute(backend, OpKind::Write, std::iter::once(0)), 0);
-            rig.clock.jump(Duration::from_millis(200));
+            rig.clock.jump(Duration::from_millis(250));
         }
     }
     let (pnfs, _) = return_to_data_servers(&rig, backend);

@@ -242,8 +242,8 @@ impl Pnfs {
         let mut ended = Vec::new();
         let mut result = Ok(());
         loop {
-            // A layout that is on its way is returned with the others.
-            if !self.state.is_getting() {
+            // A layout that is on its way is returned with the others, and none twice.
+            if next > 0 || !self.state.changes_layouts() {
                 next = self.state.accept_tasks(task, next);
             }
             if next == self.state.files() && self.state.is_idle() {

@@ -66,6 +66,8 @@ pub(super) struct Background {
     /// Files that get a new layout, and when.
     to_get: VecDeque<PlannedGet>,
     next_get_ns: u64,
+    /// The file that is getting a layout, if its recall arrived first.
+    pub(super) recalled: Option<u32>,
     /// The type and mode of all layouts.
     pub(super) wanted: Option<(u32, LayoutIoMode)>,
     /// The pass ends: only returns are left.
@@ -99,6 +101,7 @@ impl Background {
             to_return: VecDeque::with_capacity(layouts.len()),
             to_get: VecDeque::with_capacity(layouts.len()),
             next_get_ns: u64::MAX,
+            recalled: None,
             wanted: layouts.iter().flatten().map(|one| (one.layout_type, one.iomode)).next(),
             is_ending: false,
             to_report: VecDeque::with_capacity(layouts.len()),

@@ -43,7 +43,7 @@ impl State {
                 LayoutRecall::FileSystem(_) | LayoutRecall::All => true,
             };
             if is_meant && self.is_getting_layout_of(index) {
-                self.files[index].is_recalled = true;
+                self.background.recalled = Some(index as u32);
             }
             if is_meant && self.files[index].is_usable {
                 self.counts.recalled += 1;
@@ -129,6 +129,7 @@ impl State {
         }
         // A server that refuses has dropped it, or will when the lease expires.
         self.files[index].layout = None;
+        self.files[index].is_returning = false;
         self.board.note_returned(self.common.number(index));
         self.errors.retain(|(of, _)| !is_own(*of));
         if call.op == self.background_slot() {
@@ -166,6 +167,7 @@ impl State {
         let number = self.common.number(index);
         if let Some(latest) = self.board.leave(number, Some(layout.stateid), &mut file.usage) {
             layout.stateid = latest;
+            file.is_returning = true;
             return true;
         }
         file.layout = None;
@@ -221,7 +223,7 @@ impl State {
         };
         let number = self.common.number(index);
         let state = &mut self.files[index];
-        state.is_recalled = false;
+        self.background.recalled = None;
         if !is_temporary(&error) {
             state.gets = None;
         }
@@ -238,6 +240,7 @@ impl State {
     /// Uses a new layout, or returns it again.
     fn adopt_layout(&mut self, index: usize, mut layout: FileLayout) {
         let is_usable = self.connect_layout(&mut layout);
+        let is_recalled = self.background.recalled.take().is_some();
         let file = &mut self.files[index];
         file.usage = Usage::new(Some(&layout));
         file.layout = Some(layout);
@@ -245,13 +248,12 @@ impl State {
         if !is_usable {
             file.gets = None;
         }
-        if is_usable && !file.is_recalled && !self.background.is_ending {
+        if is_usable && !is_recalled && !self.background.is_ending {
             file.is_usable = true;
             self.counts.regained += 1;
         } else {
             self.background.plan_return(index);
         }
-        file.is_recalled = false;
     }
 
     /// Makes a layout refer to our connections. Returns false if one is missing, or if there is no

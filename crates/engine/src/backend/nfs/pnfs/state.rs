@@ -65,8 +65,8 @@ pub(super) struct FileState {
     pub(super) end: u64,
     /// How much the data servers of this layout were used.
     pub(super) usage: Usage,
-    /// A recall arrived before the layout that it is about.
-    pub(super) is_recalled: bool,
+    /// The layout is being returned.
+    pub(super) is_returning: bool,
     /// Layouts that were requested again so far; `None` if there is no point in it.
     pub(super) gets: Option<u32>,
 }
@@ -227,6 +227,11 @@ impl State {
         self.ops[self.background_slot() as usize].task == Task::Get
     }
 
+    /// Returns true if layouts are being requested or returned, or wait for that.
+    pub(super) fn changes_layouts(&self) -> bool {
+        self.is_in_background() || !self.background.to_return.is_empty()
+    }
+
     /// Begins a task in the background.
     pub(super) fn begin_in_background(&mut self, task: Task, op: Op) {
         let slot = self.background_slot();
@@ -269,10 +274,10 @@ impl State {
             Stage::LayoutCommit => {
                 let file = &self.files[index];
                 let needs = file.layout.as_ref().is_some_and(|layout| layout.needs_layoutcommit);
-                !(needs && file.is_changed) || self.prepare_one(slot, op.file)
+                !(needs && file.is_changed) || file.is_returning || self.prepare_one(slot, op.file)
             }
             Stage::LayoutReturn => {
-                if self.files[index].layout.is_none() {
+                if self.files[index].layout.is_none() || self.files[index].is_returning {
                     return true;
                 }
                 if self.free_calls.is_empty() {
@@ -617,7 +622,7 @@ impl FileState {
             in_flight: 0,
             is_changed: false,
             end: 0,
-            is_recalled: false,
+            is_returning: false,
             gets: Some(0),
         }
     }
