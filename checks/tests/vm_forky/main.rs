@@ -43,6 +43,8 @@ checks! {
     data_ops_of_the_kernel_client: 300 s, data_ops::use_our_server();
     data_ops_of_the_kernel_server: 600 s, data_ops::use_kernel_server();
     kernel_client_returns_layouts: 400 s, pnfs::take_back_layouts();
+    kernel_client_returns_v4_layouts: 400 s, pnfs::take_back_v4_layouts();
+    kernel_client_waits_for_data_servers: 200 s, pnfs::wait_for_hanging_servers();
     kernel_client_survives_dead_mirror: 200 s, pnfs::lose_mirror();
     kernel_server_keeps_pnfs_data: 200 s, pnfs::use_kernel_data_server();
     kernel_layouts_are_of_disks: 400 s, pnfs::name_kernel_layouts();

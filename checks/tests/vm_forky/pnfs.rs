@@ -74,20 +74,48 @@ fn bytes_of_servers(report: &str) -> Vec<(u64, u64)> {
 
 /// Both types of layouts, striped over two data servers, while layouts are taken back.
 pub(super) fn take_back_layouts() -> Result<()> {
-    let striped = ["--data-servers", "2", "--stripe-unit", "64KiB", "--layouts"];
     for (layouts, name) in [("flexfiles", "LAYOUT_FLEX_FILES"), ("files", "LAYOUT_NFSV4_1_FILES")] {
-        let report = run(&[&striped[..], &[layouts], &FATES].concat(), name)?;
-        ensure!(!report.contains("files: 0 recalled"), "{report}");
+        let report = take_back(layouts, name)?;
         ensure!(report.contains(", 1 revoked;"), "{report}");
         let has_use = report.contains("clients reported their use of data servers ");
         ensure!(has_use == (layouts == "flexfiles"), "{report}");
-        let bytes = bytes_of_servers(&report);
-        ensure!(bytes.len() == 2, "{bytes:?}");
-        for (read, written) in bytes {
-            ensure!(read.min(written) >= FILE_BYTES / 2, "{read} read, {written} written");
-        }
     }
     Ok(())
+}
+
+/// Flexible files over v4.1 data servers, loosely and tightly coupled.
+pub(super) fn take_back_v4_layouts() -> Result<()> {
+    for layouts in ["flexfiles-v4.1", "flexfiles-tight"] {
+        let report = take_back(layouts, "LAYOUT_FLEX_FILES")?;
+        let servers = report.lines().filter(|line| line.starts_with("data server "));
+        let mut refused = servers.filter(|line| !line.contains(", 0 errors reported"));
+        ensure!(refused.next().is_some(), "no data server refused the fenced client: {report}");
+    }
+    Ok(())
+}
+
+/// All data servers hang for a while, which the client waits out: its data is as it was.
+pub(super) fn wait_for_hanging_servers() -> Result<()> {
+    let faults = ["data-server 1 hang 4s at 12s", "data-server 2 hang 4s at 12s"];
+    let flags = ["--data-servers", "2", "--fault", faults[0], "--fault", faults[1]];
+    let report = run(&flags, "LAYOUT_FLEX_FILES")?;
+    let bytes = bytes_of_servers(&report);
+    let written: u64 = bytes.iter().map(|(_, written)| written).sum();
+    ensure!(written > FILE_BYTES, "{bytes:?}");
+    Ok(())
+}
+
+/// Takes back layouts of a kind, striped over two data servers.
+fn take_back(layouts: &str, name: &str) -> Result<String> {
+    let striped = ["--data-servers", "2", "--stripe-unit", "64KiB", "--layouts", layouts];
+    let report = run(&[&striped[..], &FATES].concat(), name)?;
+    ensure!(!report.contains("files: 0 recalled"), "{report}");
+    let bytes = bytes_of_servers(&report);
+    ensure!(bytes.len() == 2, "{bytes:?}");
+    for (read, written) in bytes {
+        ensure!(read.min(written) >= FILE_BYTES / 2, "{read} read, {written} written");
+    }
+    Ok(report)
 }
 
 /// One of two mirrors dies, and the client continues with the other.

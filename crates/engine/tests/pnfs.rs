@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use std::time::Duration;
+
 use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, PnfsCounts};
 use engine::target::mount_options;
@@ -229,7 +231,7 @@ fn reads_back_requested_layout() {
         nfs.settings.stripe_unit = Some(unit);
         nfs.settings.mirrors = Some(mirrors);
         let (measured, facts) = rig.run(Pass::Write);
-        let shown = value(&facts, "recalled layouts").unwrap();
+        let shown = value(&facts, ": layouts").unwrap();
         assert_eq!(shown, "1 mirror of 3 stripes of 64 KiB on 3 data servers");
         let is_code = |caveat: &&model::Caveat| caveat.code == CaveatCode::OptionNotEffective;
         let found = measured.result.caveats.iter().filter(is_code).count();
@@ -343,7 +345,7 @@ fn gets_layout_again() {
         drop(opened);
         let facts = rig.target.end_pass(Pass::Write);
         let expected = format!("{} recalled, {} got again", pnfs.recalled, pnfs.regained);
-        assert_eq!(value(&facts, "layouts"), Some(expected.as_str()));
+        assert_eq!(value(&facts, "recalled layouts"), Some(expected.as_str()));
         let counters = rig.server.counters();
         assert_eq!(counters.layouts_granted, 1 + pnfs.regained, "{event:?}");
         assert_eq!(counters.layouts_granted, counters.layouts_returned + counters.layouts_revoked);
@@ -534,4 +536,43 @@ fn reports_servers_that_refuse() {
         let reports = value(&facts, "reports to the metadata server").unwrap();
         assert!(reports.starts_with(&format!("errors with {op}: {count}; use with ")), "{reports}");
     }
+}
+
+#[test]
+fn reads_other_mirror_if_server_hangs() {
+    let rig = Rig::new((LayoutKind::FlexFiles, 0, 3), (NfsVersion::V4_1, Pnfs::On));
+    rig.run(Pass::Write);
+    rig.target.prepare(&rig.spec, Pass::Read).unwrap();
+    let mut opened = rig.target.open(&rig.spec, Pass::Read, 0).unwrap();
+    let backend = opened.backend.as_mut();
+    let offsets = || (0..16_u64).map(|index| index * u64::from(IO));
+    assert_eq!(execute(backend, OpKind::Read, offsets()), 0);
+    let reader = rig.data_bytes().iter().position(|(_, read)| *read > 0).unwrap();
+    let hanging = &rig.server.data_servers()[reader];
+    hanging.stall_now(Duration::MAX);
+    // The first read waits for the timeout.
+    assert_eq!(execute(backend, OpKind::Read, offsets()), 0, "verified");
+    let pnfs = backend.tally().pnfs.unwrap();
+    assert_eq!((pnfs.lost_servers, pnfs.metadata_bytes), (1, 0));
+    backend.end();
+    drop(opened);
+    let facts = rig.target.end_pass(Pass::Read);
+    let servers = value(&facts, ": data servers").unwrap();
+    let lost: Vec<_> = servers.split("; ").filter(|one| one.ends_with(", lost)")).collect();
+    let [lost] = lost[..] else { panic!("{servers}") };
+    assert!(lost.starts_with(&hanging.address().to_string()), "{servers}");
+    // It answers again, and its data is as it was.
+    hanging.stall_now(Duration::ZERO);
+    rig.run(Pass::Read);
+}
+
+#[test]
+fn writes_wait_for_short_hang() {
+    let rig = Rig::new((LayoutKind::FlexFiles, 0, 1), (NfsVersion::V4_1, Pnfs::On));
+    for server in rig.server.data_servers() {
+        server.stall_now(Duration::from_millis(300));
+    }
+    rig.run(Pass::Write);
+    rig.run(Pass::Read);
+    assert_eq!(rig.data_bytes().iter().map(|(written, _)| written).sum::<u64>(), ALL);
 }

@@ -188,7 +188,9 @@ fn data_server_fault(number: u32, fate: DataServerFate) -> DataServerFault {
     let at = |after_ns, event| DataServerEvent::Scheduled(ScheduledEvent { after_ns, event });
     let event = match fate {
         DataServerFate::Slow { time_ns } => DataServerEvent::Slow { time_ns },
-        DataServerFate::Hang { at_ns } => at(at_ns, ServerEvent::Stall { duration_ns: u64::MAX }),
+        DataServerFate::Hang { lasts_ns, at_ns } => {
+            at(at_ns, ServerEvent::Stall { duration_ns: lasts_ns.unwrap_or(u64::MAX) })
+        }
         DataServerFate::Die { at_ns } => at(at_ns, ServerEvent::Die),
     };
     DataServerFault { server: number as usize - 1, event }

@@ -115,7 +115,10 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
 fn read_data_server(number: &str, fate: &[&str]) -> Result<Option<PlannedFault>, Fault> {
     let fate = match fate {
         ["slow", late] => DataServerFate::Slow { time_ns: time(late)? },
-        ["hang", "at", at] => DataServerFate::Hang { at_ns: time(at)? },
+        ["hang", "at", at] => DataServerFate::Hang { lasts_ns: None, at_ns: time(at)? },
+        ["hang", lasts, "at", at] => {
+            DataServerFate::Hang { lasts_ns: Some(time(lasts)?), at_ns: time(at)? }
+        }
         ["die", "at", at] => DataServerFate::Die { at_ns: time(at)? },
         _ => return Ok(None),
     };

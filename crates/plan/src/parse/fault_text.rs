@@ -49,7 +49,12 @@ impl PlannedFault {
                 DataServerFate::Slow { time_ns: late } => {
                     format!("{number} slow {}", time_ns(late))
                 }
-                DataServerFate::Hang { at_ns } => format!("{number} hang at {}", time_ns(at_ns)),
+                DataServerFate::Hang { lasts_ns: None, at_ns } => {
+                    format!("{number} hang at {}", time_ns(at_ns))
+                }
+                DataServerFate::Hang { lasts_ns: Some(lasts_ns), at_ns } => {
+                    format!("{number} hang {} at {}", time_ns(lasts_ns), time_ns(at_ns))
+                }
                 DataServerFate::Die { at_ns } => format!("{number} die at {}", time_ns(at_ns)),
             },
             Self::LoseUnstable
@@ -122,7 +127,7 @@ mod tests {
     use crate::parse::fault::{check_faults, parse_fault};
     use crate::syntax::fault::KINDS;
 
-    const EXAMPLES: [&str; 57] = [
+    const EXAMPLES: [&str; 58] = [
         "slow-file 3 5ms",
         "service-time 200us",
         "service-time uniform 100us 1ms",
@@ -176,6 +181,7 @@ mod tests {
         "changing-handles 100",
         "data-server 1 slow 3ms",
         "data-server 2 hang at 4s",
+        "data-server 2 hang 3s at 4s",
         "data-server 64 die at 5s",
         "layouts recall at 6s",
         "layouts revoke at 7s",

@@ -158,8 +158,8 @@ pub enum PlannedFault {
 pub enum DataServerFate {
     /// Replies to READ, WRITE and COMMIT are delayed by this time.
     Slow { time_ns: u64 },
-    /// It stops answering at this time after the start.
-    Hang { at_ns: u64 },
+    /// It stops answering at this time after the start: for a time, or for good.
+    Hang { lasts_ns: Option<u64>, at_ns: u64 },
     /// It closes its connections and its port.
     Die { at_ns: u64 },
 }
@@ -282,9 +282,9 @@ pub const KINDS: [FaultKind; 39] = [
     kind("changing_handles", "N", "File handles become stale after N to 2N calls."),
     kind(
         "data_server",
-        "N slow TIME | N hang at TIME | N die at TIME",
-        "Data server N (from 1 on) delays READ, WRITE and COMMIT, stops answering, or closes its \
-         port.",
+        "N slow TIME | N hang [TIME] at TIME | N die at TIME",
+        "Data server N (from 1 on) delays READ, WRITE and COMMIT, stops answering (for a time, \
+         or for good), or closes its port.",
     ),
     kind(
         "layouts",
