@@ -260,11 +260,11 @@ pub(super) fn check_programs(
         }
         let distribution = packages::distribution();
         let named = of_recipe.iter().find(|(known, _)| *known == distribution);
-        return Err(match named {
-            Some((_, package)) => {
-                LabError::Missing { program: program.clone(), package: package.clone() }
-            }
-            None => packages::missing_in(program, &search.folder_list()),
+        let package = named.map(|(_, named)| packages::not_installed(named)).unwrap_or_default();
+        return Err(if package.is_empty() {
+            packages::missing_in(program, &search.folder_list())
+        } else {
+            LabError::Missing { program: program.clone(), package }
         });
     }
     Ok(())

@@ -3,6 +3,8 @@
 //! Uses the names of Debian and Ubuntu. If a distribution names the package differently, the
 //! program's name is what to search for.
 
+use std::path::Path;
+
 use super::FOLDERS;
 use crate::error::LabError;
 
@@ -80,5 +82,37 @@ pub(crate) fn missing_in(program: &str, folders: &str) -> LabError {
     match package_of(&program) {
         Some(package) => LabError::Missing { program, package: package.to_owned() },
         None => LabError::NotFound { program, folders: folders.to_owned() },
+    }
+}
+
+/// Returns the packages of a recipe that may contain a missing program: those that dpkg(1) has not
+/// installed. A host with another package manager has none of its files.
+pub(crate) fn not_installed(packages: &str) -> String {
+    not_installed_in(Path::new("/var/lib/dpkg/info"), packages)
+}
+
+/// A package that was built for several architectures has one in its file's name.
+fn not_installed_in(folder: &Path, packages: &str) -> String {
+    let is_there = |name: &str| {
+        let architectures = ["", ":amd64", ":arm64"];
+        architectures.iter().any(|which| folder.join(format!("{name}{which}.list")).exists())
+    };
+    let missing: Vec<_> = packages.split_whitespace().filter(|name| !is_there(name)).collect();
+    missing.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggests_only_packages_not_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = || not_installed_in(folder.path(), "redis-server rclone");
+        assert_eq!(missing(), "redis-server rclone");
+        std::fs::write(folder.path().join("rclone.list"), "").unwrap();
+        assert_eq!(missing(), "redis-server");
+        std::fs::write(folder.path().join("redis-server:amd64.list"), "").unwrap();
+        assert_eq!(missing(), "");
     }
 }
