@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use std::time::Duration;
-
 use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, PnfsCounts};
 use engine::target::mount_options;
