@@ -98,7 +98,7 @@ const RELEASE_PARTS: [Requirement; 4] = [
 ];
 
 /// Parts of the file systems that only `cargo xtask real systems` sets up.
-const SYSTEM_PARTS: [Requirement; 11] = [
+const SYSTEM_PARTS: [Requirement; 12] = [
     part("ceph-common", Proof::Program("ceph"), "commands of CephFS"),
     part("ceph-fuse", Proof::Program("ceph-fuse"), "its client"),
     part("ceph-mds", Proof::Program("ceph-mds"), "its metadata server"),
@@ -107,6 +107,7 @@ const SYSTEM_PARTS: [Requirement; 11] = [
     part("ceph-osd", Proof::Program("ceph-osd"), "its object servers"),
     part("glusterfs-server", Proof::Program("glusterd"), "GlusterFS and its client"),
     part("nfs-ganesha-gluster", Proof::Library("ganesha/libfsalgluster.so"), "NFS for it"),
+    part("golang-go", Proof::Program("go"), "building go-nfs"),
     part("moosefs-chunkserver", Proof::Program("mfschunkserver"), "servers of MooseFS"),
     part("moosefs-client", Proof::Program("mfsmount"), "its client"),
     part("moosefs-master", Proof::Program("mfsmaster"), "its master"),
@@ -197,7 +198,15 @@ fn report_missing() -> Vec<&'static Requirement> {
 /// # Errors
 /// If a part is missing and can't be installed.
 pub fn install_systems() -> Result<()> {
-    install_packages(&SYSTEM_PARTS.each_ref().map(|part| part.package))
+    install_packages(&SYSTEM_PARTS.each_ref().map(|part| part.package))?;
+    if proc::on_path("osnfs") {
+        return Ok(());
+    }
+    // No distribution packages it. Hosts of a lab have their own home and /usr/local/bin.
+    let mut build = Command::new("go");
+    build.args(["install", "github.com/willscott/go-nfs/example/osnfs@v0.0.4"]);
+    build.env("GOBIN", "/usr/local/sbin");
+    proc::run_within(APT_MAX, &mut build).context("cannot build go-nfs")
 }
 
 /// Installs missing packages from this list; prints nothing if none are missing.

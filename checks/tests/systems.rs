@@ -1,5 +1,5 @@
-//! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, MooseFS, and our
-//! own server.
+//! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, MooseFS, go-nfs,
+//! and our own server.
 //!
 //! Their packages are only installed for this group: only `cargo xtask real systems` runs it.
 
@@ -69,6 +69,8 @@ checks! {
         let on_disk = "devices = [\"/srv/data/disk\"]\nloop_size = \"300MiB\"";
         Subject { target: on_disk, ..GLUSTERFS }.kill_at_moments(LAB.get()?, 10)
     };
+    go_nfs_is_measured: 600 s, measured(&GO_NFS, 1);
+    go_nfs_is_killed_and_cleaned: 600 s, GO_NFS.kill_and_clean(LAB.get()?);
     measures_our_server_with_settings: 600 s, {
         measured(&Subject { settings: "threads = [1, 2]", ..OURS }, 2)
     };
@@ -102,6 +104,14 @@ const MOOSEFS: Subject = Subject {
     settings: "servers = 2",
     port: 9421,
     is_mounted: true,
+};
+
+const GO_NFS: Subject = Subject {
+    system: "go-nfs",
+    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
+    settings: "",
+    port: 20496,
+    is_mounted: false,
 };
 
 /// Three trials that write 500 MiB, with two copies of everything: together more than the available
