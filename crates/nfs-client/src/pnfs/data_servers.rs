@@ -45,7 +45,7 @@ pub struct DataServer {
 }
 
 impl DataServers {
-    /// Returns the data servers so far; a [`StripeFile`] has an index into them.
+    /// Returns the data servers so far; a [`StripeFile`](super::StripeFile) has an index into them.
     pub fn servers(&self) -> &[Arc<DataServer>] {
         &self.servers
     }
