@@ -23,6 +23,8 @@ use nfs_server::{DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
 
 use crate::server::{MEMORY_BYTES_MAX, Stream, call_header, server_config, start_server};
 
+/// The update of LAYOUTSTATS for flexible files that were not used, without a data server.
+const NO_USE: [u8; 156] = [0; 156];
 const STEPS_MAX: usize = 40;
 /// From here on, the server has a data server and offers flexible files, or the files layout. They
 /// are few, since starting one takes as long as everything else.
@@ -525,6 +527,8 @@ impl<'a> Parts<'a> {
                 Op::Layouterror { offset, length, stateid, errors: self.device_errors }
             }
             OpCode::Layoutstats => {
+                let body = if much & 0x60 == 0 { &NO_USE[..] } else { b"" };
+                let update = LayoutUpdate { layout_type, body };
                 Op::Layoutstats { offset, length, stateid, read: used, write: used, device, update }
             }
             _ => return None,

@@ -10,7 +10,7 @@ const REFUSED: [(&str, &str); 14] = [
     ("curve --workload", "a curve needs a workload that can run at a fixed rate"),
     ("curve --bound-quantile", "--bound <TIME>"),
     ("curve --files", "nor to op_mix, whose files follow"),
-    ("curve --file-size", "nor to op_mix, whose sizes are"),
+    ("curve --file-size", "op_mix, whose sizes are given"),
     ("curve --direct", "applies only to posix and uring"),
     ("curve --rate", "a curve measures several rates"),
     ("ramp --raise client_hosts", "clients cannot be added to every run of this plan"),

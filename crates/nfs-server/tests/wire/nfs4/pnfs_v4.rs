@@ -63,7 +63,7 @@ fn loose_v4_data_server_checks_users() {
     assert_eq!(peer.call(&[Op::Putfh { file }, layoutcommit(layout, 3)]).status(), Status::Ok);
 
     server.take_back_layouts_now(LayoutEvent::Fence);
-    until(&server, |_| write(&mut user, data.file, data.stateid, b"bad") == Status::Access);
+    until(&server, |_| write(&mut user, data.file, data.stateid, b"data") == Status::Access);
     assert_eq!(peer.call(&[Op::Putfh { file }, layoutreturn(layout)]).status(), Status::Ok);
     let (.., data) = data_file(&mut peer, "f", LayoutIoMode::ReadWrite);
     let mut user = join("d", &server, &data);
