@@ -48,7 +48,7 @@ fn list() -> Result<(), Failure> {
     let rows: Vec<_> = names.zip(titles.iter().map(String::as_str)).collect();
     output::text(&output::name_list(&rows))?;
     output::message(
-        "`dfsbench systems show NAME` prints a recipe; docs/systems.md explains its keys",
+        "`dfsbench systems show NAME` prints a recipe; docs/design/recipes.md explains its keys",
     );
     Ok(())
 }

@@ -178,7 +178,7 @@ impl Reader<'_> {
             }
             fault
         } else {
-            let mut hint = "docs/systems.md describes every key";
+            let mut hint = "docs/design/recipes.md describes every key";
             let message = if name.is_empty() { message } else { format!("{name}: {message}") };
             // The message must not contain a value that is written here.
             let message = if is_within(&name, "secrets") {
