@@ -62,6 +62,31 @@ fn names_server_with_service_time() {
 }
 
 #[test]
+fn compares_data_servers_with_one() {
+    let cli = Cli::new();
+    // Each op waits for its server, and half of them for the one that isn't slow.
+    let text = "name = \"planted\"\n[server]\ndata_servers = 2\nstripe_unit = \"64KiB\"\n\
+                [server.faults]\ndata_server = \"1 slow 10ms\"\n[[target]]\nname = \"nfs\"\n\
+                embedded = true\nnfsvers = 4.1\npnfs = \"on\"\nqueue_depth = 1\n\
+                [[workload]]\nkind = \"stream\"\n";
+    std::fs::write(cli.folder().join("cluster.toml"), text).unwrap();
+    let flags = ["--file-size", "2MiB", "--io-size", "64KiB", "--trials", "3", "--quiet"];
+    let end = cli.run(&[&["ladder", "cluster.toml", "--format", "json"], &flags[..]].concat());
+    let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
+    let passes = json["found"]["figures"]["passes"].as_array().unwrap();
+    for pass in &passes[..2] {
+        let compared = &pass["one_data_server"];
+        assert_eq!(compared["data_servers"], 2, "{pass}");
+        assert!(compared["ratio"].as_f64().unwrap() > 1.2, "{pass}");
+    }
+    assert!(passes[2]["one_data_server"].is_null(), "empty calls don't go to data servers");
+    let table = cli.run(&["report"]).stdout;
+    let said = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("stream write: 2 data servers are "), "{table}");
+    assert!(table.contains("same, one data server"), "{table}");
+}
+
+#[test]
 fn names_server_with_narrow_bandwidth() {
     let cli = Cli::new();
     let served = ServedProcess::start(&cli, &["--fault", "bandwidth 20MiB/s"]);

@@ -120,9 +120,14 @@ impl Host {
         // Loop devices belong to the whole machine.
         let loops = run(&["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]);
         traces.extend(loops.lines().filter(|line| line.contains(folder)).map(str::to_owned));
-        let programs = run(&["ps", "-eo", "args"]);
+        // Other tests have network namespaces of their own.
+        let network = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+        let programs = run(&["ps", "-eo", "pid,args"]);
+        let programs = programs.lines().filter_map(|line| line.trim().split_once(' '));
+        let near = programs.filter(|(process, _)| network(process) == network("self"));
         let ours = |line: &&str| line.starts_with("/run/dfsbench") || line.contains(folder);
-        let ours = programs.lines().filter(ours).filter(|line| !line.starts_with("find "));
+        let ours = near.map(|(_, line)| line).filter(ours);
+        let ours = ours.filter(|line| !line.starts_with("find "));
         traces.extend(ours.map(str::to_owned));
         traces.push(run(&["tc", "qdisc", "show", "dev", "lo"]));
         traces.push(run(&["ip", "-oneline", "link", "show"]));

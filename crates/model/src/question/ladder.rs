@@ -33,6 +33,8 @@ words! {
         Tunnel = "tunnel",
         /// The data path under test, except that the server chooses the transfer size.
         Whole = "whole",
+        /// The pNFS cluster under test, but with one data server, for comparison.
+        OneDataServer = "one-data-server",
     }
 }
 
@@ -47,7 +49,7 @@ impl Layer {
             // `Whole` has the parts of the layer that it is a variant of.
             Self::Null | Self::Whole => &[],
             Self::Memory => &[Self::Null],
-            Self::Local | Self::Disk | Self::Tcp => &[Self::Memory],
+            Self::Local | Self::Disk | Self::Tcp | Self::OneDataServer => &[Self::Memory],
             Self::Own => &[Self::Tcp],
             Self::Server => &[Self::Own, Self::Disk],
             Self::Loopback => &[Self::Disk],

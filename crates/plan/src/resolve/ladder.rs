@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use model::question::ladder::{Ladder, Layer, Missing, PlacedLayer};
 use model::setting::{Setting, Value};
-use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Target, Workload, XprtSec};
+use model::{BackendKind, DataPath, OpKind, Order, Pnfs, ServerKind, Target, Workload, XprtSec};
 
 use crate::parse::targets::fits;
 use crate::parse::work::OWN_MIX;
@@ -37,6 +37,11 @@ const NO_SERVER: &str = "it is not known what is behind the directory; if it is 
 
 const NO_DISK: &str = "the server's disk can't be separated from the server; this requires \
     --server-disk DIR if the server is this host, otherwise a plan with its [[host]]";
+
+const NO_FEWER: &str = "what the data servers add is not known; this requires targets with fewer of \
+    them, in a plan for `dfsbench run`";
+
+const NO_SINGLE: &str = "one data server is not compared, since each copy of the data needs one";
 
 const NO_MOUNT: &str =
     "the kernel's client is not compared; this requires a plan with [[host]]s, and root there";
@@ -238,8 +243,60 @@ impl RawPlan {
             settings.remove(Setting::TransferSize);
             layers.add_like(Layer::Whole, "whole", whole);
         }
+        self.add_one_data_server(layers, &top, is_ours);
         let layer = if is_clean { Layer::Own } else { Layer::Server };
         layers.add_top(layer, RawTarget { name: own.name.clone(), ..top });
+    }
+}
+
+impl RawPlan {
+    /// Adds the cluster with one data server, if it has several.
+    fn add_one_data_server(&self, layers: &mut Layers, top: &RawTarget, is_ours: bool) {
+        if self.word(top, Setting::Pnfs).is_none_or(|word| word == Pnfs::Off.name()) {
+            return;
+        }
+        if !is_ours {
+            return layers.add_missing(Layer::OneDataServer, NO_FEWER);
+        }
+        let cluster = self.server.cluster.as_ref();
+        let given = |setting| self.number(top, setting);
+        let servers = given(Setting::DataServers)
+            .or_else(|| cluster.map(|cluster| cluster.data_servers.count() as u64));
+        let copies = given(Setting::Mirrors).or_else(|| cluster.map(|one| one.mirrors.into()));
+        if servers.is_none_or(|servers| servers < 2) {
+            return;
+        }
+        if copies.is_some_and(|copies| copies > 1) {
+            return layers.add_missing(Layer::OneDataServer, NO_SINGLE);
+        }
+        let mut one = top.clone();
+        if let Some(settings) = one.what.settings_mut() {
+            let level = Located::unwritten(Value::Number(1));
+            settings.insert(Setting::DataServers, vec![level]);
+        }
+        layers.add_like(Layer::OneDataServer, "one-data-server", one);
+    }
+
+    /// Returns the level of a setting of the target or its work, whichever has precedence.
+    fn level<'s>(&'s self, target: &'s RawTarget, setting: Setting) -> Option<&'s Value> {
+        let work = self.workloads.iter().filter(|one| one.kind.value == Workload::Stream);
+        let settings = target.what.settings().into_iter();
+        let mut all = settings.chain(work.map(|one| &one.settings)).chain([&self.factors]);
+        Some(&all.find_map(|settings| settings.get(setting))?.first()?.value)
+    }
+
+    fn word(&self, target: &RawTarget, setting: Setting) -> Option<&'static str> {
+        match self.level(target, setting)? {
+            Value::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    fn number(&self, target: &RawTarget, setting: Setting) -> Option<u64> {
+        match self.level(target, setting)? {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
     }
 }
 

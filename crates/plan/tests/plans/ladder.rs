@@ -46,6 +46,38 @@ fn lists_layers_of_each_target() {
     }
 }
 
+/// A plan whose target is the in-memory server with these keys of `[server]`.
+fn of_cluster(server: &str, pnfs: &str) -> (Plan, Ladder) {
+    let text = format!(
+        "name = \"c\"\n[server]\n{server}\n[[target]]\nname = \"c\"\nembedded = true\n\
+         nfsvers = 4.1\npnfs = \"{pnfs}\"\n[[workload]]\nkind = \"stream\"\n"
+    );
+    ladder(RawPlan::parse(&text, "c").unwrap(), BesideServer::default()).unwrap()
+}
+
+#[test]
+fn compares_cluster_with_one_data_server() {
+    let (plan, found) = of_cluster("data_servers = 4", "on");
+    assert_eq!(layers(&found)[4..], [Layer::OneDataServer, Layer::Own]);
+    let servers = |name: &str| {
+        let run = plan.runs.iter().find(|run| run.target_name == name).unwrap();
+        run.nfs().data_servers
+    };
+    assert_eq!((servers("one-data-server"), servers("c")), (Some(1), Some(4)));
+    for (server, pnfs) in [("data_servers = 1", "on"), ("data_servers = 4", "off")] {
+        let (_, found) = of_cluster(server, pnfs);
+        assert!(!layers(&found).contains(&Layer::OneDataServer), "{server}, {pnfs}");
+        assert!(found.missing.is_empty(), "{server}, {pnfs}");
+    }
+    let (_, mirrored) = of_cluster("data_servers = 4\nmirrors = 2", "on");
+    let [missing] = mirrored.missing.as_slice() else { panic!("{mirrored:?}") };
+    assert!(missing.layer == Layer::OneDataServer && missing.why.contains("each copy"));
+    let flags = Overrides::default().with(Setting::Pnfs, &["on"]);
+    let (_, foreign) = of_target("nfs://127.0.0.1:7/e?version=4.1", &flags).unwrap();
+    let missing = foreign.missing.iter().find(|one| one.layer == Layer::OneDataServer);
+    assert!(missing.unwrap().why.contains("targets with fewer of them"), "{foreign:?}");
+}
+
 #[test]
 fn sets_transfer_size_only_for_target() {
     let flags = Overrides::default().with(Setting::TransferSize, &["4KiB"]);

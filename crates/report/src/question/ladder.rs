@@ -36,6 +36,7 @@ pub(super) fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
     let mut json_passes = Vec::new();
     for ladder in &passes {
         found.sentences.push(words.answer(ladder));
+        found.sentences.extend(words.cluster(ladder));
         found.tables.push(layer_table(&words, ladder));
         found.pictures.extend(picture::waterfall(&words, ladder));
         json_passes.push(pass_json(&words, ladder));
@@ -247,12 +248,16 @@ fn pass_json(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Value {
             "share": share_of(ladder, *layer),
         }));
     }
+    let cluster = sentences::cluster_ratio(ladder).map(|ratio| {
+        json!({ "data_servers": ratio.servers, "ratio": ratio.times, "interval": ratio.interval })
+    });
     // Keep all keys, even if a pass cannot be analyzed.
     let Some(analysis) = &ladder.analysis else {
         return json!({
             "pass": ladder.pass, "layers": layers, "limit": null, "limit_is": null,
             "is_sure": false, "confidence": null, "gain": null, "gain_interval": null,
             "next": null, "processor_wait_share": null, "is_held_back": false, "votes": null,
+            "one_data_server": cluster,
         });
     };
     let mut votes = Vec::new();
@@ -272,6 +277,7 @@ fn pass_json(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Value {
         "processor_wait_share": analysis.waited,
         "is_held_back": analysis.is_held,
         "votes": votes,
+        "one_data_server": cluster,
     })
 }
 

@@ -23,6 +23,32 @@ pub(super) struct LayerNames<'s> {
     is_loopback: bool,
 }
 
+/// The rate of a cluster compared with that of one data server.
+pub(super) struct ClusterRatio {
+    /// Number of data servers of the cluster.
+    pub(super) servers: u32,
+    pub(super) times: f64,
+    /// The 95 % interval of the ratio.
+    pub(super) interval: (f64, f64),
+}
+
+/// Compares the last layer with that of one data server; `None` without such a layer.
+pub(super) fn cluster_ratio(ladder: &PassLayers<'_, '_>) -> Option<ClusterRatio> {
+    const SEED: u64 = 0x636c_7573;
+    // Empty calls don't go to data servers.
+    if !ladder.pass.is_byte_rate() {
+        return None;
+    }
+    let one = ladder.measured.iter().find(|one| one.layer == Layer::OneDataServer)?;
+    let (top, (_, all)) = ladder.measured.last().zip(ladder.rows.last())?;
+    if top.layer == one.layer {
+        return None;
+    }
+    let servers = all.run.spec.nfs().data_servers?;
+    let compared = stats::compare(&top.times_ns, &one.times_ns, 0.0, SEED)?;
+    Some(ClusterRatio { servers, times: compared.ratio, interval: compared.interval })
+}
+
 /// Name of a limit in JSON.
 pub(super) const fn code(limit: Limit) -> &'static str {
     match limit {
@@ -73,6 +99,7 @@ impl<'s> LayerNames<'s> {
             Layer::Tunnel if !self.has_layer(Layer::Network) => "through a tunnel, our client",
             Layer::Tunnel => "mounted through a tunnel",
             Layer::Whole => "same, server's transfer size",
+            Layer::OneDataServer => "same, one data server",
         };
         match (&self.transfer, self.top == Some(layer)) {
             (Some(size), true) => format!("{name}, {size}"),
@@ -105,6 +132,7 @@ impl<'s> LayerNames<'s> {
             Layer::Network if self.has_layer(Layer::Server) => "the kernel's client",
             Layer::Network => "the server, the network or the kernel's client",
             Layer::Tunnel => "the tunnel",
+            Layer::OneDataServer => "a single data server",
         };
         name.to_owned()
     }
@@ -220,6 +248,21 @@ impl<'s> LayerNames<'s> {
             caveats.push("The bottleneck is unknown: the last layer was not measured.".to_owned());
         }
         caveats
+    }
+
+    /// Compares the cluster with one data server; `None` if the ladder has no such layer.
+    pub(super) fn cluster(&self, ladder: &PassLayers<'_, '_>) -> Option<String> {
+        let ratio = cluster_ratio(ladder)?;
+        let (lo, hi) = ratio.interval;
+        Some(format!(
+            "{}: {} data servers are {}x one ({}x to {}x), {} of the ideal.",
+            ladder.name,
+            ratio.servers,
+            three_digits(ratio.times),
+            three_digits(lo),
+            three_digits(hi),
+            humanize::percent(ratio.times / f64::from(ratio.servers))
+        ))
     }
 
     /// Lists what was not measured.
