@@ -53,6 +53,7 @@ checks! {
     resumes_killed_seed: 300 s, {
         seeds::resumed(LAB.get()?)
     };
+    #[ignore = "takes half a minute: runs every night"]
     starts_our_server_for_ladder: 300 s, ladder::measured(LAB.get()?);
     ends_server_of_killed_agent: 300 s, ladder::cleaned(LAB.get()?);
     #[ignore = "takes a quarter of a minute: runs every night"]
@@ -67,6 +68,7 @@ checks! {
     compares_contenders_despite_failure: 200 s, {
         contenders::compared(LAB.get()?)
     };
+    #[ignore = "takes half a minute: runs every night"]
     kills_contenders_and_reads_back: 300 s, {
         contenders::killed(LAB.get()?)
     };
@@ -80,12 +82,14 @@ checks! {
     };
     #[ignore = "takes half a minute: runs every night"]
     draws_curve_with_two_hosts: 300 s, load::curved(LAB.get()?);
+    #[ignore = "takes half a minute: runs every night"]
     finds_hang_with_two_hosts: 300 s, load::ramped(LAB.get()?);
     tunnels_packets_over_ssh: 200 s, tunnel::measured(LAB.get()?);
     replays_trace_with_two_hosts: 200 s, shared_replay::replayed(LAB.get()?);
     ends_replay_with_killed_host: 200 s, {
         shared_replay::killed(LAB.get()?)
     };
+    #[ignore = "takes half a minute: runs every night"]
     names_host_that_cannot_reach_server: 200 s, still::named(LAB.get()?);
 }
 
