@@ -67,8 +67,8 @@ fn compares_data_servers_with_one() {
     // Each op waits for its server, and half of them for the one that isn't slow.
     let text = "name = \"planted\"\n[server]\ndata_servers = 2\nstripe_unit = \"64KiB\"\n\
                 [server.faults]\ndata_server = \"1 slow 10ms\"\n[[target]]\nname = \"nfs\"\n\
-                embedded = true\nnfsvers = 4.1\npnfs = \"on\"\nqueue_depth = 1\n\
-                [[workload]]\nkind = \"stream\"\n";
+                embedded = true\nnfsvers = 4.1\n\
+                [[workload]]\nkind = \"stream\"\npnfs = \"on\"\nqueue_depth = 1\n";
     std::fs::write(cli.folder().join("cluster.toml"), text).unwrap();
     let flags = ["--file-size", "2MiB", "--io-size", "64KiB", "--trials", "3", "--quiet"];
     let end = cli.run(&[&["ladder", "cluster.toml", "--format", "json"], &flags[..]].concat());

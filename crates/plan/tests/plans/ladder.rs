@@ -50,7 +50,7 @@ fn lists_layers_of_each_target() {
 fn of_cluster(server: &str, pnfs: &str) -> (Plan, Ladder) {
     let text = format!(
         "name = \"c\"\n[server]\n{server}\n[[target]]\nname = \"c\"\nembedded = true\n\
-         nfsvers = 4.1\npnfs = \"{pnfs}\"\n[[workload]]\nkind = \"stream\"\n"
+         nfsvers = 4.1\n[[workload]]\nkind = \"stream\"\npnfs = \"{pnfs}\"\n"
     );
     ladder(RawPlan::parse(&text, "c").unwrap(), BesideServer::default()).unwrap()
 }

@@ -36,7 +36,7 @@ pub(super) fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
     let mut json_passes = Vec::new();
     for ladder in &passes {
         found.sentences.push(words.answer(ladder));
-        found.sentences.extend(words.cluster(ladder));
+        found.sentences.extend(sentences::describe_cluster(ladder));
         found.tables.push(layer_table(&words, ladder));
         found.pictures.extend(picture::waterfall(&words, ladder));
         json_passes.push(pass_json(&words, ladder));

@@ -49,6 +49,21 @@ pub(super) fn cluster_ratio(ladder: &PassLayers<'_, '_>) -> Option<ClusterRatio>
     Some(ClusterRatio { servers, times: compared.ratio, interval: compared.interval })
 }
 
+/// Compares the cluster with one data server; `None` if the ladder has no such layer.
+pub(super) fn describe_cluster(ladder: &PassLayers<'_, '_>) -> Option<String> {
+    let ratio = cluster_ratio(ladder)?;
+    let (lo, hi) = ratio.interval;
+    Some(format!(
+        "{}: {} data servers are {}x one ({}x to {}x), {} of the ideal.",
+        ladder.name,
+        ratio.servers,
+        three_digits(ratio.times),
+        three_digits(lo),
+        three_digits(hi),
+        humanize::percent(ratio.times / f64::from(ratio.servers))
+    ))
+}
+
 /// Name of a limit in JSON.
 pub(super) const fn code(limit: Limit) -> &'static str {
     match limit {
@@ -248,21 +263,6 @@ impl<'s> LayerNames<'s> {
             caveats.push("The bottleneck is unknown: the last layer was not measured.".to_owned());
         }
         caveats
-    }
-
-    /// Compares the cluster with one data server; `None` if the ladder has no such layer.
-    pub(super) fn cluster(&self, ladder: &PassLayers<'_, '_>) -> Option<String> {
-        let ratio = cluster_ratio(ladder)?;
-        let (lo, hi) = ratio.interval;
-        Some(format!(
-            "{}: {} data servers are {}x one ({}x to {}x), {} of the ideal.",
-            ladder.name,
-            ratio.servers,
-            three_digits(ratio.times),
-            three_digits(lo),
-            three_digits(hi),
-            humanize::percent(ratio.times / f64::from(ratio.servers))
-        ))
     }
 
     /// Lists what was not measured.
