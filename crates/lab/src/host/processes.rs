@@ -204,10 +204,11 @@ pub(crate) fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
 
-/// Returns the IDs of the processes started with this path, or about to be started by `sudo`.
+/// Returns the IDs of the processes of this host started with this path, or about to be started by
+/// `sudo`.
 pub(crate) fn pids_running(program: &Path) -> Vec<u32> {
     let mut pids = numbers();
-    pids.retain(|pid| runs_program(*pid, program));
+    pids.retain(|pid| runs_program(*pid, program) && is_of_this_host(*pid));
     pids
 }
 
