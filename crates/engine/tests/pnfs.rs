@@ -110,6 +110,12 @@ impl Rig {
         Self { spec, target, server, clock }
     }
 
+    /// Prepares a pass, and opens it for the first worker.
+    fn open(&self, pass: Pass) -> OpenedBackend {
+        self.target.prepare(&self.spec, pass).unwrap();
+        self.target.open(&self.spec, pass, 0).unwrap()
+    }
+
     fn run(&self, pass: Pass) -> (MeasuredPass, Vec<Fact>) {
         let stop = Stop::default();
         let mut monitor = Monitor {
@@ -260,8 +266,7 @@ fn names_layouts_of_other_type() {
 #[test]
 fn returns_recalled_layout() {
     let rig = Rig::new((LayoutKind::FlexFiles, 64 << 10, 1), (NfsVersion::V4_1, Pnfs::On));
-    rig.target.prepare(&rig.spec, Pass::Write).unwrap();
-    let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+    let mut opened = rig.open(Pass::Write);
     let backend = opened.backend.as_mut();
     let offset = |index: u64| index * u64::from(IO);
     assert_eq!(execute(backend, OpKind::Write, (0..4).map(offset)), 0);
@@ -324,8 +329,7 @@ fn gets_layout_again() {
         (LayoutKind::FlexFiles, LayoutEvent::Revoke),
     ] {
         let rig = Rig::new((layout, 64 << 10, 1), (NfsVersion::V4_1, Pnfs::On));
-        rig.target.prepare(&rig.spec, Pass::Write).unwrap();
-        let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+        let mut opened = rig.open(Pass::Write);
         let backend = opened.backend.as_mut();
         // The sync publishes the size, up to which the metadata server can read.
         let offsets = (0..4).map(|index: u64| index * u64::from(IO));
@@ -455,8 +459,7 @@ fn reads_other_mirror_if_server_dies() {
     let servers = DataServers::At(vec![at(&first), at(&second)]);
     let rig = Rig::with(servers, (LayoutKind::FlexFiles, 0, 2), (NfsVersion::V4_1, Pnfs::On));
     rig.run(Pass::Write);
-    rig.target.prepare(&rig.spec, Pass::Read).unwrap();
-    let mut opened = rig.target.open(&rig.spec, Pass::Read, 0).unwrap();
+    let mut opened = rig.open(Pass::Read);
     let backend = opened.backend.as_mut();
     let offsets = || (0..16_u64).map(|index| index * u64::from(IO));
     assert_eq!(execute(backend, OpKind::Read, offsets()), 0);
@@ -483,8 +486,7 @@ fn reads_other_mirror_if_server_dies() {
 fn reports_use_at_intervals() {
     for version in [NfsVersion::V4_2, NfsVersion::V4_1] {
         let rig = Rig::new((LayoutKind::FlexFiles, 64 << 10, 1), (version, Pnfs::On));
-        rig.target.prepare(&rig.spec, Pass::Write).unwrap();
-        let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+        let mut opened = rig.open(Pass::Write);
         let backend = opened.backend.as_mut();
         let offsets = || (0..4).map(|index: u64| index * u64::from(IO));
         assert_eq!(execute(backend, OpKind::Write, offsets()), 0);
@@ -512,8 +514,7 @@ fn reports_use_at_intervals() {
 fn reports_servers_that_refuse() {
     for version in [NfsVersion::V4_2, NfsVersion::V4_1] {
         let rig = Rig::new((LayoutKind::FlexFiles, 64 << 10, 1), (version, Pnfs::On));
-        rig.target.prepare(&rig.spec, Pass::Write).unwrap();
-        let mut opened = rig.target.open(&rig.spec, Pass::Write, 0).unwrap();
+        let mut opened = rig.open(Pass::Write);
         let backend = opened.backend.as_mut();
         rig.server.take_back_layouts_now(LayoutEvent::Fence);
         let refused = |backend: &mut dyn Backend| backend.tally().pnfs.unwrap().refused;
@@ -540,8 +541,7 @@ fn reports_servers_that_refuse() {
 fn reads_other_mirror_if_server_hangs() {
     let rig = Rig::new((LayoutKind::FlexFiles, 0, 3), (NfsVersion::V4_1, Pnfs::On));
     rig.run(Pass::Write);
-    rig.target.prepare(&rig.spec, Pass::Read).unwrap();
-    let mut opened = rig.target.open(&rig.spec, Pass::Read, 0).unwrap();
+    let mut opened = rig.open(Pass::Read);
     let backend = opened.backend.as_mut();
     let offsets = || (0..16_u64).map(|index| index * u64::from(IO));
     assert_eq!(execute(backend, OpKind::Read, offsets()), 0);

@@ -85,8 +85,8 @@ pub(crate) fn missing_in(program: &str, folders: &str) -> LabError {
     }
 }
 
-/// Returns the packages of a recipe that may contain a missing program: those that dpkg(1) has not
-/// installed. A host with another package manager has none of its files.
+/// Returns the packages of a recipe that dpkg(1) has not installed: one of them may contain the
+/// missing program. Without dpkg, that is all of them.
 pub(crate) fn not_installed(packages: &str) -> String {
     not_installed_in(Path::new("/var/lib/dpkg/info"), packages)
 }

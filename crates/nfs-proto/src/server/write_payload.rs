@@ -26,7 +26,7 @@ pub struct WritePayload {
     pub len: usize,
 }
 
-/// A payload, and where it is in its call.
+/// A payload and its position in the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PayloadPosition {
     pub(super) payload: WritePayload,

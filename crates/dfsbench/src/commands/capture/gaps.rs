@@ -64,7 +64,7 @@ pub(crate) fn describe(counters: &Counters) -> Option<String> {
     if sentences.is_empty() { None } else { Some(sentences.join("; ")) }
 }
 
-/// Describes what is missing from the trace of a program; the amount is unknown.
+/// Describes what the trace of a program lacks; how much is unknown.
 fn describe_import(counters: &Counters) -> Vec<String> {
     let mut sentences = Vec::new();
     match counters.files_mapped {

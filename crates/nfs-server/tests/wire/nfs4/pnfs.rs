@@ -469,7 +469,7 @@ fn revoked_layouts_are_fenced() {
     until(&server, |_| client.write(stripe.file, 4096, b"lost") == Err(Status::Access));
     let reply = peer.call(&[Op::Putfh { file }, layoutcommit(placed.stateid, 9)]);
     assert_eq!(reply.status(), Status::BadLayout);
-    // What was written without LAYOUTCOMMIT counts.
+    // The size includes what was written without LAYOUTCOMMIT.
     until(&server, |server| {
         // The server looks after lost layouts with each call.
         let mut client = Client::connect(server);

@@ -127,7 +127,7 @@ fn revoked_stateids_are_refused() {
     assert_eq!(read(&mut user, data.file, data.stateid), Err(Status::PnfsNoLayout));
     let commit = peer.call(&[Op::Putfh { file }, layoutcommit(layout, 9)]);
     assert_eq!(commit.status(), Status::BadLayout);
-    // What was written without LAYOUTCOMMIT counts.
+    // The size includes what was written without LAYOUTCOMMIT.
     until(&server, |server| server.file_size("/export/f") == Some(4));
     let (.., data) = data_file(&mut peer, "f", LayoutIoMode::ReadWrite);
     assert_eq!(read(&mut user, data.file, data.stateid), Ok(b"data".to_vec()));

@@ -142,7 +142,7 @@ impl State {
     pub(super) fn end_layouterror(&mut self, event: &Event<'_>, index: usize) {
         match event.result_of(OpCode::Layouterror) {
             Ok(_) => {
-                // Others may have joined those of the call.
+                // More errors may have been noted since the call was sent.
                 let mut left = self.background.in_call;
                 self.reports.errors += left as u64;
                 self.errors.retain(|(of, _)| {
@@ -170,7 +170,7 @@ impl State {
         self.background.takes_stats && self.files[index].usage.find_news(from).is_some()
     }
 
-    /// Returns the reports of errors and use that a LAYOUTRETURN of a file contains.
+    /// Returns how much each stripe was used, as LAYOUTRETURN of a file reports it.
     pub(super) fn returned_stats(
         &self,
         index: usize,

@@ -73,7 +73,7 @@ pub(super) struct NetworkCounts {
     pub(super) callbacks: u64,
 }
 
-/// A server, and where the client connects to it; no longer if it is dead.
+/// A server and the address at which the client reaches it; without a listener, it is dead.
 struct Endpoint {
     listener: Option<TcpListener>,
     address: SocketAddr,
