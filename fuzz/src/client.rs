@@ -149,7 +149,7 @@ impl Rig {
     fn new(run: &Run<'_>) -> Self {
         let framing = if run.datagrams { Framing::Datagram } else { Framing::Record };
         let slots = 1 + usize::from(run.slots % 16);
-        let keep = PayloadMode::Keep { bytes_per_slot: PAYLOAD_BYTES_MAX };
+        let keep = PayloadMode::Keep { bytes_max: PAYLOAD_BYTES_MAX };
         let config = Config {
             version: ProtocolVersion::ALL[usize::from(run.version) % ProtocolVersion::ALL.len()],
             framing,

@@ -113,7 +113,7 @@ impl Rig {
             version,
             framing: Framing::Record,
             credential: Credential::Sys(root_user()),
-            payload: PayloadMode::Keep { bytes_per_slot: TRANSFER_BYTES_MAX },
+            payload: PayloadMode::Keep { bytes_max: TRANSFER_BYTES_MAX },
             ..Config::default()
         });
         let mut rig = Self {

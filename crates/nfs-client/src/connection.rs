@@ -57,8 +57,8 @@ pub struct ConnectionOptions {
     pub slots: usize,
     /// Data that WRITE payloads are sent from; shared by all connections.
     pub write_pool: Arc<Vec<u8>>,
-    /// Size of the buffer in which each slot keeps its READ payload, in bytes; `None` discards
-    /// payloads.
+    /// Size of the buffer for the payload of one READ, in bytes, which its event contains; `None`
+    /// discards payloads.
     pub keep_payload: Option<u32>,
     /// Reconnect if the connection is lost, for as long as the mount's timeout.
     pub reconnect: bool,
@@ -145,7 +145,7 @@ impl Connection {
         let target = &targets[path];
         let transport = target.open_within(target.options.timeout)?;
         let payload = match options.keep_payload {
-            Some(bytes_per_slot) => PayloadMode::Keep { bytes_per_slot },
+            Some(bytes_max) => PayloadMode::Keep { bytes_max },
             None => PayloadMode::Discard,
         };
         let identity = options.identity.as_ref().unwrap_or(&target.options.identity);

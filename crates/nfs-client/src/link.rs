@@ -1,8 +1,8 @@
 //! Connects a session to a socket.
 //!
 //! [`Link`] sends headers and WRITE payloads in one vectored write, with the payload taken from its
-//! pool; a large READ payload is discarded in the kernel, or received straight into its slot's
-//! buffer. It does not allocate or wait, and uses the caller's clock.
+//! pool; a large READ payload is discarded in the kernel, or received straight into its
+//! session's buffer. It does not allocate or wait, and uses the caller's clock.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -214,7 +214,7 @@ impl Link {
     /// Receives once and returns the requested and the received length.
     fn receive_some(&mut self, scratch: &mut Scratch) -> io::Result<(usize, Received)> {
         let wanted = self.session.payload_wanted();
-        // In the middle of a payload: receive it into its slot's buffer, or discard it in the
+        // In the middle of a payload: receive it into its buffer, or discard it in the
         // kernel. Below a few KiB a system call costs more than a copy.
         if let Some(want) = wanted
             && want.len >= DIRECT_BYTES

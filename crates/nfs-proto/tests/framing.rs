@@ -238,7 +238,7 @@ fn reassembles_read_reply_from_fragments() {
         let len = framed(&read_reply(0, &data), fragment_max).len();
         for cut in 0..=len {
             for out_of_band in [false, true] {
-                let mut session = session(PayloadMode::Keep { bytes_per_slot: 64 });
+                let mut session = session(PayloadMode::Keep { bytes_max: 64 });
                 let xid = start_read(&mut session, 9, 64);
                 let stream = framed(&read_reply(xid, &data), fragment_max);
                 feed(&mut session, &stream[..cut], out_of_band);
@@ -311,7 +311,7 @@ fn counts_late_and_unknown_replies() {
 
 #[test]
 fn keeps_stream_intact_after_abandon() {
-    let mut session = session(PayloadMode::Keep { bytes_per_slot: 64 });
+    let mut session = session(PayloadMode::Keep { bytes_max: 64 });
     let xid = start_read(&mut session, 1, 64);
     let stream = framed(&read_reply(xid, &[5; 64]), 1000);
     feed(&mut session, &stream[..stream.len() - 20], false);
@@ -350,7 +350,7 @@ fn fails_only_call_of_malformed_reply() {
         }),
     ];
     for (name, damage) in cases {
-        let mut session = session(PayloadMode::Keep { bytes_per_slot: 64 });
+        let mut session = session(PayloadMode::Keep { bytes_max: 64 });
         let first = start_read(&mut session, 1, 64);
         let second = start_read(&mut session, 2, 64);
         feed(&mut session, &framed(&damage(read_reply(first, &[5; 64])), 50), false);

@@ -101,7 +101,7 @@ impl Pair {
             version: ProtocolVersion::V3,
             slots: SLOTS,
             credential: Credential::Sys(auth),
-            payload: PayloadMode::Keep { bytes_per_slot: PAYLOAD_MAX as u32 },
+            payload: PayloadMode::Keep { bytes_max: PAYLOAD_MAX as u32 },
             xid_seed: seed as u32,
             ..Config::default()
         };

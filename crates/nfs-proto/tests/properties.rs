@@ -117,7 +117,7 @@ fn decode_all(bytes: &[u8]) {
 
 /// Feeds a stream to a client with a READ and a GETATTR in flight, in pieces.
 fn feed_client(stream: &[u8], piece: usize) {
-    let payload = PayloadMode::Keep { bytes_per_slot: 100 };
+    let payload = PayloadMode::Keep { bytes_max: 100 };
     let mut session = Session::new(&Config {
         version: ProtocolVersion::V3,
         slots: 2,

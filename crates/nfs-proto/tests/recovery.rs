@@ -19,7 +19,7 @@ const MS: u64 = 1_000_000;
 fn session(framing: Framing) -> Session {
     let udp_window = UdpWindow::Adaptive;
     let retry = Retry { timeo_ns: 100 * MS, retrans: 3, patience_ns: 1_000 * MS, udp_window };
-    let payload = PayloadMode::Keep { bytes_per_slot: 4096 };
+    let payload = PayloadMode::Keep { bytes_max: 4096 };
     Session::new(&Config { framing, retry, slots: 4, payload, ..Config::default() })
 }
 

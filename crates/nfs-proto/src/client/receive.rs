@@ -70,17 +70,17 @@ pub(super) struct Receiver {
     head: Vec<u8>,
     /// The object returned by the last reply.
     object: Option<File>,
+    /// Payload of the READ that is arriving or has just completed; empty if payloads are discarded.
     kept: Vec<u8>,
-    kept_stride: usize,
     payload_bytes_max: u32,
 }
 
 impl Receiver {
-    pub(super) fn new(mode: PayloadMode, slots: usize) -> Self {
-        let (kept_stride, payload_bytes_max) = match mode {
+    pub(super) fn new(mode: PayloadMode) -> Self {
+        let (kept_bytes, payload_bytes_max) = match mode {
             PayloadMode::Discard => (0, TRANSFER_BYTES_MAX),
-            PayloadMode::Keep { bytes_per_slot } => {
-                let bytes = bytes_per_slot.min(TRANSFER_BYTES_MAX);
+            PayloadMode::Keep { bytes_max } => {
+                let bytes = bytes_max.min(TRANSFER_BYTES_MAX);
                 (bytes as usize, bytes)
             }
         };
@@ -94,8 +94,7 @@ impl Receiver {
             state: State::Head(FIRST_LOOK_BYTES),
             head: Vec::with_capacity(REPLY_HEAD_BYTES),
             object: None,
-            kept: vec![0; kept_stride * slots],
-            kept_stride,
+            kept: vec![0; kept_bytes],
             payload_bytes_max,
         }
     }
@@ -133,8 +132,8 @@ impl Receiver {
             // The payload is counted, and kept if the mode says so; it never passes through `head`.
             State::Payload(payload) if payload.received < payload.len => {
                 let taken = input.len().min(payload.len - payload.received);
-                if self.kept_stride > 0 {
-                    let at = payload.slot as usize * self.kept_stride + payload.received;
+                if !self.kept.is_empty() {
+                    let at = payload.received;
                     self.kept[at..at + taken].copy_from_slice(&input[..taken]);
                 }
                 payload.received += taken;
@@ -224,25 +223,22 @@ impl Receiver {
         self.object.as_ref().filter(|_| matches!(result, Ok(Outcome::Object { .. })))
     }
 
-    /// Returns the first `len` payload bytes of a slot, if payloads are kept.
-    pub(super) fn kept_payload(&self, slot: u32, len: u32) -> &[u8] {
-        let at = slot as usize * self.kept_stride;
-        let len = if self.kept_stride > 0 { len as usize } else { 0 };
-        &self.kept[at..at + len]
+    /// Returns the `len` payload bytes of the READ that has just completed, if payloads are kept.
+    pub(super) fn kept_payload(&self, len: u32) -> &[u8] {
+        self.kept.get(..len as usize).unwrap_or_default()
     }
 
     pub(super) fn payload_wanted(&self) -> Option<PayloadWant> {
         let State::Payload(payload) = self.state else { return None };
         let len = (payload.len - payload.received).min(self.fragment_left);
-        (len > 0).then_some(PayloadWant { slot: payload.slot, offset: payload.received, len })
+        (len > 0).then_some(PayloadWant { offset: payload.received, len })
     }
 
     /// Returns the space for the wanted bytes; empty if they are not kept, or none are wanted.
     pub(super) fn payload_space(&mut self) -> &mut [u8] {
         match self.payload_wanted() {
-            Some(want) if self.kept_stride > 0 => {
-                let at = want.slot as usize * self.kept_stride + want.offset;
-                &mut self.kept[at..at + want.len]
+            Some(PayloadWant { offset, len }) if !self.kept.is_empty() => {
+                &mut self.kept[offset..offset + len]
             }
             _ => &mut [],
         }
@@ -322,7 +318,7 @@ impl Receiver {
             }
             // Decoding the whole reply will find the error again.
             Err(_) | Ok(Prefix::Other) => State::Head(usize::MAX),
-            // A server that sends more than requested would overrun the slot's buffer. The call
+            // A server that sends more than requested would overrun the buffer. The call
             // fails, but the connection remains usable: the end of the record is known.
             Ok(Prefix::Payload { len, .. }) if len > slot.requested => {
                 let error = DecodeError::TooLong { len, max: slot.requested };

@@ -83,7 +83,7 @@ impl Session {
             queue: VecDeque::with_capacity(config.slots + 1),
             queue_offset: 0,
             callbacks: Callbacks::default(),
-            receiver: Receiver::new(config.payload, config.slots),
+            receiver: Receiver::new(config.payload),
             expected_payload_bytes: 0,
             completed: None,
             lost: 0,
@@ -349,7 +349,7 @@ impl Session {
             done_ns: completed.done_ns,
             result: completed.result,
             body: self.receiver.body_from(completed.body_at),
-            payload: self.receiver.kept_payload(completed.slot, completed.payload_bytes),
+            payload: self.receiver.kept_payload(completed.payload_bytes),
             file: self.receiver.named_file(&completed.result),
             delegation: if opens { self.dialect.delegation() } else { None },
         })

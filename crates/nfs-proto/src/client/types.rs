@@ -13,10 +13,11 @@ use crate::version::ProtocolVersion;
 pub enum PayloadMode {
     /// It is counted and dropped.
     Discard,
-    /// It is kept in the slot's buffer until the slot is used again.
+    /// It is part of its event. Replies arrive one after the other, and an event is taken before
+    /// the next reply is received, so one buffer is enough; it also stays in the CPU's cache.
     Keep {
-        /// Size of each slot's buffer: the largest READ that can be started.
-        bytes_per_slot: u32,
+        /// Size of the buffer: the largest READ that can be started.
+        bytes_max: u32,
     },
 }
 
@@ -192,8 +193,6 @@ pub enum Chunk<'a> {
 /// The part of a READ payload that comes next in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadWant {
-    /// The slot it belongs to.
-    pub slot: u32,
     /// Offset in the payload, in bytes.
     pub offset: usize,
     /// Number of contiguous bytes in the stream, at least 1.

@@ -43,7 +43,7 @@ fn dir() -> File {
 }
 
 fn client(version: ProtocolVersion, slots: u32) -> Session {
-    let payload = PayloadMode::Keep { bytes_per_slot: 4096 };
+    let payload = PayloadMode::Keep { bytes_max: 4096 };
     let mut session =
         Session::new(&Config { version, slots: 4, payload, xid_seed: 9, ..Config::default() });
     session.bind(&Binding { client: ClientId(5), session: SESSION, slots, owner_base: 6 });
