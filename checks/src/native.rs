@@ -52,6 +52,14 @@ pub fn tcp_echo() -> Result<PathBuf> {
     compile_program("tcp_echo.c", "tcp_echo", &[])
 }
 
+/// Builds the program that only copies; returns it.
+///
+/// # Errors
+/// If `cc` fails.
+pub fn tcp_copy() -> Result<PathBuf> {
+    compile_program("tcp_copy.c", "tcp_copy", &[])
+}
+
 fn compile_program(source: &str, product: &str, last: &[&str]) -> Result<PathBuf> {
     let source = repo::root().join("xtask/peers").join(source);
     let folder = repo::target_folder().join("xtask");

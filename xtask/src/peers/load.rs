@@ -21,6 +21,8 @@ use checks::libnfs::Export;
 pub const CONGESTION: &str = "cubic";
 /// The file created by `load`.
 const FILE: &str = "load";
+/// Its size in bytes.
+const FILE_BYTES: u32 = 256 << 20;
 
 /// The same operation again and again.
 #[derive(Clone, Copy)]
@@ -102,6 +104,19 @@ impl Load {
         let mut command = Command::new(native::libnfs_load()?);
         command.arg(export.for_libnfs(FILE)).arg(self.op);
         for number in [self.clients, self.depth, seconds, self.bytes] {
+            command.arg(number.to_string());
+        }
+        LoadResults::read(&proc::capture_stdout(&mut command)?)
+    }
+
+    /// Copies the same bytes from and to a store of the same size over TCP, without any protocol.
+    ///
+    /// # Errors
+    /// If the program fails, or can't be built.
+    pub fn by_copy(&self, seconds: u32) -> Result<LoadResults> {
+        let mut command = Command::new(native::tcp_copy()?);
+        command.arg(if self.keep { "keep" } else { self.op });
+        for number in [FILE_BYTES, self.bytes, seconds] {
             command.arg(number.to_string());
         }
         LoadResults::read(&proc::capture_stdout(&mut command)?)

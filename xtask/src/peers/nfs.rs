@@ -108,6 +108,16 @@ fn compare_stream(stream: &Stream, setting: &Setting) -> Vec<Row> {
         cpu_target: None,
         measure: Box::new(|| load::by_iperf3(setting.seconds)),
     }];
+    // iperf3 shows what a stream can be that never leaves the cache; the copies, what it can be if
+    // each byte comes from or goes to memory.
+    if store.flags.is_empty() {
+        rivals.push(Rival {
+            name: "bare copies, 256 MiB".to_owned(),
+            rate_target: 0.9,
+            cpu_target: None,
+            measure: Box::new(|| Ok(load.by_copy(setting.seconds)?.figure())),
+        });
+    }
     if !load.keep {
         rivals.push(Rival {
             name: "libnfs over v3, 8 in flight".to_owned(),

@@ -205,6 +205,7 @@ impl Work {
         (number, connection): (usize, &mut Connection),
         clock: &dyn Fn() -> u64,
     ) -> Result<(), Failure> {
+        let now_ns = clock();
         while connection.free_slots() > 0 {
             let file = &self.files[number];
             let offset = self.next_offset;
@@ -217,7 +218,7 @@ impl Work {
                     Operation::Write { file, offset, stable: StableHow::Unstable, data }
                 }
             };
-            connection.start(clock(), 0, &operation)?;
+            connection.start(now_ns, 0, &operation)?;
             let next = offset + u64::from(count);
             self.next_offset = if next + u64::from(count) > FILE_BYTES { 0 } else { next };
         }
