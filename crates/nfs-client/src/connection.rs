@@ -420,7 +420,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`ConnectionError::CallTimedOut`]: open another connection.
-    pub fn check_timeout(&self, now_ns: u64, timeout_ns: u64) -> Result<(), ConnectionError> {
+    pub fn check_timeout(&mut self, now_ns: u64, timeout_ns: u64) -> Result<(), ConnectionError> {
         let silent_ns = |oldest_ns: u64| {
             let waited_ns = now_ns.saturating_sub(oldest_ns.max(self.link.progress_ns));
             (waited_ns > timeout_ns).then_some(waited_ns)
@@ -428,6 +428,10 @@ impl Connection {
         let silent_ns = self.link.session.oldest_pending_ns().and_then(silent_ns);
         let stuck_ns = || self.stuck_copy_ns(now_ns, timeout_ns);
         let Some(waited_ns) = silent_ns.or_else(stuck_ns) else { return Ok(()) };
+        // Bytes may be waiting that did not make the socket ready. They show at the next check.
+        if self.link.reset_low_water() {
+            return Ok(());
+        }
         let server = self.server();
         let pending = self.pending_calls();
         let strays = self.counters().late_replies;
@@ -491,7 +495,7 @@ impl Connection {
     /// Switches to another socket; returns the previous one.
     fn replace_transport(&mut self, transport: Transport) -> Transport {
         self.tcp.note_replaced(&self.link.transport);
-        std::mem::replace(&mut self.link.transport, transport)
+        self.link.replace_transport(transport)
     }
 
     /// Returns the address of the server.

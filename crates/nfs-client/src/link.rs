@@ -40,7 +40,18 @@ pub(crate) struct Link {
     pub(crate) progress_ns: u64,
     /// Bytes of data transferred since then.
     moved_bytes: usize,
+    /// Bytes that the socket must have to be ready for reading.
+    low_water_bytes: usize,
+    /// When the socket was last found empty, by the caller's clock.
+    emptied_ns: u64,
 }
+
+/// Maximum low-water mark of a socket, in bytes. More would save little, and make the end of a single
+/// READ wait for more at once.
+const LOW_WATER_BYTES: usize = 256 * 1024;
+/// How long bytes may take to reach the low-water mark at the pace of the last ones, in
+/// nanoseconds.
+const LOW_WATER_NS: u64 = 200_000;
 
 /// Data that counts as progress before any reply has completed, in bytes. Less than that within the
 /// timeout of a call is no transfer: a server that sends a byte a second is as good as silent.
@@ -71,7 +82,14 @@ enum Received {
 
 impl Link {
     pub(crate) fn new(transport: Transport, session: Session) -> Self {
-        Self { transport, session, progress_ns: 0, moved_bytes: 0 }
+        Self {
+            transport,
+            session,
+            progress_ns: 0,
+            moved_bytes: 0,
+            low_water_bytes: 1,
+            emptied_ns: 0,
+        }
     }
 
     /// Returns true if the socket should be polled for writing.
@@ -118,11 +136,12 @@ impl Link {
             return Ok(count + self.receive_datagrams(scratch, clock, events)?);
         }
         let mut without_reply = 0;
+        let (mut received_bytes, mut emptied_ns) = (0, 0);
         while without_reply < BYTES_WITHOUT_REPLY_MAX {
             let (requested, received) = match self.receive_some(scratch) {
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(count),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error.into()),
             };
             let (Received::Stream(len) | Received::Payload(len)) = received;
@@ -144,6 +163,8 @@ impl Link {
                 self.note_progress(now_ns);
             }
             count += ended;
+            received_bytes += len;
+            emptied_ns = now_ns;
             without_reply = if ended > 0 { 0 } else { without_reply + len };
             // Fewer bytes than there was space for: the socket is empty, and another receive would
             // only return EWOULDBLOCK.
@@ -151,7 +172,46 @@ impl Link {
                 break;
             }
         }
+        if received_bytes > 0 {
+            self.adjust_low_water(received_bytes, emptied_ns);
+        }
         Ok(count)
+    }
+
+    /// Chooses how much of a large payload has to arrive before the socket is ready again, after
+    /// `received_bytes` have been received.
+    fn adjust_low_water(&mut self, received_bytes: usize, now_ns: u64) {
+        // A payload is dropped faster than it arrives. Waking up for every segment would cost both
+        // ends more CPU time than the data, since the sender does the waking up. One that is kept is
+        // copied meanwhile, or that would take time after its last byte has arrived.
+        let missing = match self.session.payload_wanted() {
+            Some(want) if self.session.payload_space().is_empty() => want.len,
+            _ => 0,
+        };
+        let elapsed_ns = now_ns.saturating_sub(self.emptied_ns).max(1);
+        self.emptied_ns = now_ns;
+        let soon = received_bytes as u64 * LOW_WATER_NS / elapsed_ns;
+        let bytes = missing.min(LOW_WATER_BYTES).min(soon as usize);
+        self.set_low_water(if bytes < DIRECT_BYTES { 1 } else { bytes });
+    }
+
+    /// Makes the socket ready for any byte; returns false if it already was.
+    pub(crate) fn reset_low_water(&mut self) -> bool {
+        let was_higher = self.low_water_bytes > 1;
+        self.set_low_water(1);
+        was_higher
+    }
+
+    fn set_low_water(&mut self, bytes: usize) {
+        if bytes != self.low_water_bytes && self.transport.set_low_water(bytes) {
+            self.low_water_bytes = bytes;
+        }
+    }
+
+    /// Switches to another socket; returns the previous one.
+    pub(crate) fn replace_transport(&mut self, transport: Transport) -> Transport {
+        self.low_water_bytes = 1;
+        std::mem::replace(&mut self.transport, transport)
     }
 
     /// Records transferred data, in either direction.
@@ -297,5 +357,86 @@ fn chunk_bytes<'b>(chunk: Chunk<'b>, pool: &'b [u8]) -> &'b [u8] {
     match chunk {
         Chunk::Bytes(bytes) => bytes,
         Chunk::Pool(range) => &pool[range.start..range.start + range.len as usize],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    use nfs_proto::client::{Config, File, Operation};
+    use nfs_proto::nfs3::FileHandle;
+    use nfs_proto::server::encode_read_reply_header;
+
+    use super::*;
+
+    const READ_BYTES: usize = 1 << 20;
+    const MOMENT: Duration = Duration::from_millis(20);
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    /// Returns a link with a READ in flight whose reply has begun with `sent_bytes` bytes of
+    /// payload, and the server's end.
+    fn reading(clock: &dyn Fn() -> u64, sent_bytes: usize) -> (Link, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        near.set_nonblocking(true).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let session = Session::new(&Config { xid_seed: 7, ..Config::default() });
+        let mut link = Link::new(Transport::Tcp(near), session);
+        let file = File::from(FileHandle::from_slice(b"file").unwrap());
+        let read = Operation::Read { file: &file, offset: 0, count: READ_BYTES as u32 };
+        link.session.start(clock(), 0, &read).unwrap();
+        link.flush(&[], clock).unwrap();
+        let mut call = [0; 8];
+        far.read_exact(&mut call).unwrap();
+        let xid = u32::from_be_bytes([call[4], call[5], call[6], call[7]]);
+        let mut reply = Vec::new();
+        encode_read_reply_header(&mut reply, xid, None, false, READ_BYTES as u32);
+        far.write_all(&reply).unwrap();
+        let sender = std::thread::spawn(move || {
+            far.write_all(&vec![0; sent_bytes]).unwrap();
+            far
+        });
+        while received(&link) < sent_bytes {
+            // The last bytes may be below the mark.
+            link.poll_socket(MOMENT, None).unwrap();
+            link.receive(&mut Scratch::new(), clock, &mut |event| panic!("{event:?}")).unwrap();
+        }
+        (link, sender.join().unwrap())
+    }
+
+    fn received(link: &Link) -> usize {
+        link.session.counters().payload_bytes_in as usize
+    }
+
+    #[test]
+    fn waits_for_more_of_fast_payload() {
+        // By this clock, bytes arrive at an endless pace.
+        let now = Cell::new(0);
+        let clock = || now.replace(now.get() + 1);
+        let (mut link, mut far) = reading(&clock, READ_BYTES / 2);
+        assert_eq!(link.low_water_bytes, LOW_WATER_BYTES);
+        far.write_all(&[0; 8192]).unwrap();
+        assert!(link.poll_socket(MOMENT, None).unwrap().is_empty(), "not worth waking up for");
+        assert!(link.reset_low_water());
+        assert!(link.poll_socket(PATIENCE, None).unwrap().contains(PollFlags::IN));
+        assert!(!link.reset_low_water());
+        drop(far);
+        let scratch = &mut Scratch::new();
+        while link.receive(scratch, &clock, &mut |event| panic!("{event:?}")).is_ok() {
+            link.poll_socket(PATIENCE, None).unwrap();
+        }
+        assert_eq!(received(&link), READ_BYTES / 2 + 8192);
+    }
+
+    #[test]
+    fn wakes_up_for_each_byte_of_slow_payload() {
+        // By this clock, a second passes between two receives.
+        let now = Cell::new(0);
+        let clock = || now.replace(now.get() + 1_000_000_000);
+        let (link, _far) = reading(&clock, READ_BYTES / 2);
+        assert_eq!(link.low_water_bytes, 1);
     }
 }

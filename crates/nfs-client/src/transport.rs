@@ -10,7 +10,7 @@ mod tls;
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
@@ -56,6 +56,28 @@ impl Transport {
             return stream.receive(space);
         }
         Ok(recv(self.as_fd(), space, RecvFlags::TRUNC)?.1)
+    }
+
+    /// Makes the socket ready for reading only when it has this many bytes, or has ended; returns
+    /// false if that isn't possible. A user of TLS or datagrams can't tell how many will arrive.
+    ///
+    /// **Source:** socket(7), SO_RCVLOWAT.
+    #[expect(unsafe_code, reason = "rustix has no SO_RCVLOWAT")]
+    pub(crate) fn set_low_water(&self, bytes: usize) -> bool {
+        let Self::Tcp(stream) = self else { return false };
+        let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+        // SAFETY: the kernel reads the `size_of_val(&value)` bytes of `value`, which outlives the
+        // call.
+        let result = unsafe {
+            libc::setsockopt(
+                stream.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVLOWAT,
+                (&raw const value).cast(),
+                size_of_val(&value) as libc::socklen_t,
+            )
+        };
+        result == 0
     }
 
     /// Returns true if bytes are waiting here that the socket has not taken.

@@ -187,7 +187,7 @@ fn cancels_abandoned_copies() {
 
 #[test]
 fn notices_copy_without_progress() {
-    let rig = endless();
+    let mut rig = endless();
     let timeout_ns = 1;
     let stuck = rig.connections[0].check_timeout(u64::MAX / 2, timeout_ns).unwrap_err();
     assert!(stuck.to_string().contains(OperationKind::Copy.name()), "{stuck}");

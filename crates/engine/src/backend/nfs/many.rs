@@ -222,7 +222,6 @@ impl Many {
             let left = entry.connection.leave_silent_path(now_ns, timeout_ns / 2);
             left.map_err(|error| LostTarget(error.to_string()))?;
             // A server that doesn't answer within the timeout is gone.
-            let entry = &self.entries[number];
             let checked = entry.connection.check_timeout(now_ns, timeout_ns);
             checked.map_err(|error| LostTarget(error.to_string()))?;
             // No event will wake up calls that found no free slot, or that wait for another client
