@@ -6,7 +6,7 @@
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use nfs_proto::limits::MARK_BYTES;
 use nfs_proto::record::Mark;
@@ -15,6 +15,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use rustls::ServerConnection;
 
 use crate::counters::ThreadCounters;
+use crate::limits::{BULK_BYTES, LOW_WATER_BYTES};
 use crate::tls::TlsServer;
 
 /// See the module.
@@ -22,6 +23,8 @@ use crate::tls::TlsServer;
 pub(crate) struct Channel {
     stream: TcpStream,
     tls: Option<Box<Tls>>,
+    /// Bytes that the socket must have to be ready for reading.
+    low_water_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -35,7 +38,7 @@ struct Tls {
 impl Channel {
     /// Creates a plain channel.
     pub(crate) fn new(stream: TcpStream) -> Self {
-        Self { stream, tls: None }
+        Self { stream, tls: None, low_water_bytes: 1 }
     }
 
     /// Starts TLS; the next bytes from the peer are its handshake.
@@ -136,6 +139,65 @@ impl Channel {
         let count = rustix::io::readv(&self.stream, buffers)?;
         counters.wire_in_bytes.add(count as u64);
         Ok(count)
+    }
+
+    /// Drops up to as many bytes of a plain channel as `space` has, without copying them; 0 means
+    /// end of stream.
+    ///
+    /// # Errors
+    /// `AGAIN` if there are none now; any other error ends the connection.
+    pub(crate) fn drop_bytes(
+        &mut self,
+        space: &mut [u8],
+        counters: &ThreadCounters,
+    ) -> Result<usize, Errno> {
+        debug_assert!(self.is_plain(), "with TLS, bytes have to be decrypted");
+        // For TCP, MSG_TRUNC leaves the buffer alone (tcp(7)).
+        let (_, count) = recv(&self.stream, space, RecvFlags::TRUNC)?;
+        counters.wire_in_bytes.add(count as u64);
+        Ok(count)
+    }
+
+    /// After `count` bytes were dropped at once, of a payload of which `missing` are still to come,
+    /// chooses how many of these have to arrive before the channel is ready again.
+    pub(crate) fn await_bulk(&mut self, count: usize, missing: usize) {
+        // Dropping is faster than sending. Waking up for every segment would cost both ends CPU
+        // time, since the sender does the waking up. A peer that sends little by little is slow, or
+        // the network is; then each byte counts as progress.
+        let is_bulk = count >= BULK_BYTES && missing >= BULK_BYTES;
+        self.set_low_water(if is_bulk { missing.min(LOW_WATER_BYTES) } else { 1 });
+    }
+
+    /// Makes a plain channel ready for reading only when it has this many bytes, or has ended.
+    ///
+    /// **Source:** socket(7), SO_RCVLOWAT.
+    #[expect(unsafe_code, reason = "rustix has no SO_RCVLOWAT")]
+    fn set_low_water(&mut self, bytes: usize) {
+        if bytes == self.low_water_bytes {
+            return;
+        }
+        let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+        // SAFETY: the kernel reads the `size_of_val(&value)` bytes of `value`, which outlives the
+        // call.
+        let result = unsafe {
+            libc::setsockopt(
+                self.stream.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVLOWAT,
+                (&raw const value).cast(),
+                size_of_val(&value) as libc::socklen_t,
+            )
+        };
+        if result == 0 {
+            self.low_water_bytes = bytes;
+        }
+    }
+
+    /// Makes the channel ready for any byte; returns false if it already was.
+    pub(crate) fn reset_low_water(&mut self) -> bool {
+        let was_higher = self.low_water_bytes > 1;
+        self.set_low_water(1);
+        was_higher
     }
 
     /// Hands bytes over and returns how many were taken.

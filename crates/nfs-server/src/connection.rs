@@ -31,7 +31,7 @@ use crate::origin::{Origin, Transport};
 use crate::outbox::Outbox;
 use crate::reflect::Raw;
 use crate::resources::Resources;
-use crate::service::Service;
+use crate::service::{Service, Shared};
 
 /// The connection is over; its owner drops it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,8 +295,10 @@ impl Connection {
         let stuck = (half && !called) || (self.has_unsent() && !sent && !called);
         let idle = !(called || waits || self.phase == Phase::Hung);
         // A call that makes no progress must not keep other clients' calls from being received.
+        // Bytes below the low-water mark may have arrived unseen; from now on, they are seen.
+        let received = self.activity.received || self.channel.reset_low_water();
         let others_wait = self.memory.has_reserved() && self.memory.server().has_waiting();
-        let hoards = others_wait && !self.activity.received;
+        let hoards = others_wait && !received;
         self.activity = Activity {
             idle_sweeps: if idle { self.activity.idle_sweeps + 1 } else { 0 },
             stuck_sweeps: if stuck { self.activity.stuck_sweeps + 1 } else { 0 },
@@ -431,7 +433,7 @@ impl Connection {
         }
         self.detach_payload(&resources.service);
         if self.awaits_payload() {
-            return self.receive_payload(&resources.service);
+            return self.receive_payload(resources);
         }
         let mut space = self.session.free_space(RECEIVE_BYTES_MIN);
         if !self.memory.has_reserved() {
@@ -466,7 +468,11 @@ impl Connection {
         if self.payload.is_some() || !self.memory.has_reserved() || !self.channel.is_plain() {
             return;
         }
-        let fs = &service.shared.fs;
+        let Shared { fs, pnfs, .. } = &*service.shared;
+        // The data servers want it in one piece.
+        if pnfs.is_some() {
+            return;
+        }
         self.payload = self.session.detach_payload(|write, arrived| {
             let mut payload = fs.prepare_payload(write.offset, write.len)?;
             payload.push(arrived);
@@ -480,16 +486,26 @@ impl Connection {
     }
 
     /// Receives once into a payload and, behind it, into the session.
-    fn receive_payload(&mut self, service: &Service) -> Result<bool, ConnectionClosed> {
+    fn receive_payload(&mut self, resources: &mut Resources) -> Result<bool, ConnectionClosed> {
         let Some(payload) = &mut self.payload else { return Ok(false) };
+        let counters = &resources.service.counters;
         let missing = payload.missing_bytes();
+        if payload.is_dropped() {
+            let space = &mut resources.dropped[..missing];
+            let received = self.channel.drop_bytes(space, counters);
+            if let Ok(count) = received {
+                payload.mark_filled(count);
+                self.channel.await_bulk(count, payload.missing_bytes());
+            }
+            return self.note_received(received, missing);
+        }
         let next = self.session.free_space(NEXT_CALL_BYTES);
         let next_len = next.len().min(NEXT_CALL_BYTES);
         let mut slices: [_; PAYLOAD_VECTORS_MAX] =
             std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let count = payload.free_space(&mut slices[..PAYLOAD_VECTORS_MAX - 1]);
         slices[count] = IoSliceMut::new(&mut next[..next_len]);
-        let received = self.channel.receive_scattered(&mut slices[..=count], &service.counters);
+        let received = self.channel.receive_scattered(&mut slices[..=count], counters);
         if let Ok(received) = received {
             let of_payload = received.min(missing);
             payload.mark_filled(of_payload);

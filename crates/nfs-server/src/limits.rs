@@ -34,6 +34,13 @@ pub const RECEIVE_BYTES_MIN: usize = 4 * 1024;
 /// without its payload, which can then be received where it will stay.
 pub const NEXT_CALL_BYTES: usize = 1024;
 
+/// Bytes received at once from which the rest of a payload is expected soon.
+pub const BULK_BYTES: usize = 64 * 1024;
+
+/// Maximum number of bytes of a payload to wait for before it is received, so that a connection is
+/// not woken up for each segment.
+pub const LOW_WATER_BYTES: usize = 256 * 1024;
+
 /// Vectors of a receive: the places of the longest payload, and the next call.
 pub const PAYLOAD_VECTORS_MAX: usize = TRANSFER_BYTES_MAX as usize / BLOCK_BYTES + 3;
 

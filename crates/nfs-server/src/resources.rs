@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use nfs_proto::limits::INPUT_BYTES_START;
+use nfs_proto::limits::{INPUT_BYTES_START, TRANSFER_BYTES_MAX};
 
 use crate::delay::Delays;
 use crate::limits::SPARE_BUFFERS_MAX;
@@ -23,6 +23,9 @@ pub(crate) struct Resources {
     pub(crate) waiting: VecDeque<u64>,
     /// One is the thread's own; the others are bounded in total.
     buffers: Vec<Vec<u8>>,
+    /// Space for payload that is dropped, as long as the longest; never touched, so it has no
+    /// memory.
+    pub(crate) dropped: Vec<u8>,
     outbox: Outbox,
 }
 
@@ -34,6 +37,7 @@ impl Resources {
             delays: Delays::new()?,
             waiting: VecDeque::new(),
             buffers: Vec::new(),
+            dropped: vec![0; TRANSFER_BYTES_MAX as usize],
             outbox: Outbox::default(),
         })
     }

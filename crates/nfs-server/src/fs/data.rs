@@ -122,11 +122,11 @@ impl FileSystem {
     }
 
     /// Makes room for a payload of `len` bytes at `offset` of some file, to be received and then
-    /// stored by `write_payload`. `None` if it would have to be copied or dropped in any case.
+    /// stored by `write_payload`. `None` if it would have to be copied in any case.
     pub fn prepare_payload(&self, offset: u64, len: usize) -> Option<Payload> {
         match self.mode {
             StoreMode::Keep => Payload::new(&self.budget, offset, len),
-            StoreMode::Discard => None,
+            StoreMode::Discard => Some(Payload::dropped(&self.budget, offset, len)),
         }
     }
 

@@ -18,7 +18,8 @@ pub struct Payload {
     offset: u64,
     len: usize,
     filled: usize,
-    /// The bytes of each place; all but the first and the last cover theirs.
+    /// The bytes of each place; all but the first and the last cover theirs. None if they are
+    /// dropped.
     parts: Vec<Vec<u8>>,
 }
 
@@ -53,6 +54,16 @@ impl Payload {
             left -= part_len;
         }
         Some(payload)
+    }
+
+    /// Returns a payload whose bytes are dropped, for a store that discards data.
+    pub(super) fn dropped(budget: &Arc<Budget>, offset: u64, len: usize) -> Self {
+        Self { budget: Arc::clone(budget), offset, len, filled: 0, parts: Vec::new() }
+    }
+
+    /// Whether nothing reads the bytes.
+    pub fn is_dropped(&self) -> bool {
+        self.parts.is_empty()
     }
 
     /// Offset in the file.
@@ -113,9 +124,9 @@ impl Payload {
         }
     }
 
-    /// Copies the whole payload.
+    /// Copies the whole payload; zeros if it was dropped.
     pub fn to_vec(&self) -> Vec<u8> {
-        self.parts.concat()
+        if self.is_dropped() { vec![0; self.len] } else { self.parts.concat() }
     }
 
     /// Takes the next part from the front: its offset and its bytes.

@@ -7,7 +7,7 @@
 use nfs_proto::nfs3::{Call, FileHandle, Procedure, Reply, StableHow, Status};
 use nfs_proto::nfs4::{Bitmap, Op, OpOk, OpResult};
 use nfs_proto::program;
-use nfs_server::fs::BLOCK_BYTES;
+use nfs_server::fs::{BLOCK_BYTES, StoreMode};
 use nfs_server::{FaultPlan, PartsPerMillion, Server, ServerConfig};
 
 use crate::client::{Client, start, until};
@@ -95,6 +95,31 @@ fn stores_payload_without_copying() {
     let call = encode_write(&mut client, file, 4, &data);
     assert_eq!(write_in_parts(&server, &mut client, &call, &[]), Ok(data.len() as u32));
     assert_eq!(server.counters().payload_in_place_bytes, in_place);
+}
+
+#[test]
+fn drops_payload_of_discarding_store() {
+    let config = ServerConfig { store: StoreMode::Discard, ..ServerConfig::default() };
+    let (server, mut client, file) = setup(config);
+    let data = payload(4 * BLOCK_BYTES, 1);
+    let call = encode_write(&mut client, file, 8, &data);
+    // After many bytes at once, the server waits for more than the few that come next, but not for
+    // long.
+    let cuts = [BLOCK_BYTES, BLOCK_BYTES + 8, 2 * BLOCK_BYTES];
+    assert_eq!(write_in_parts(&server, &mut client, &call, &cuts), Ok(4 * BLOCK as u32));
+    assert_eq!(client.size(file), Ok(4 * BLOCK + 8));
+    let counters = server.counters();
+    assert_eq!(counters.payload_in_place_bytes, 4 * BLOCK);
+    assert_eq!(counters.payload_written_bytes, 4 * BLOCK);
+
+    // Faults only need the length.
+    let short_write = PartsPerMillion(1_000_000);
+    let faults = FaultPlan { short_write, ..FaultPlan::default() };
+    let config = ServerConfig { faults, store: StoreMode::Discard, ..ServerConfig::default() };
+    let (server, mut client, file) = setup(config);
+    let call = encode_write(&mut client, file, 0, &data);
+    assert_eq!(write_in_parts(&server, &mut client, &call, &[]), Ok(2 * BLOCK as u32));
+    assert_eq!(client.size(file), Ok(2 * BLOCK));
 }
 
 #[test]
