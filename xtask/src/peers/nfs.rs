@@ -66,11 +66,10 @@ fn by_libnfs(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<
 struct Store {
     name: &'static str,
     flags: &'static [&'static str],
-    libnfs_target: f64,
 }
 
-const KEEP: Store = Store { name: "keep", flags: &[], libnfs_target: 1.3 };
-const DISCARD: Store = Store { name: "discard", flags: &["--discard"], libnfs_target: 3.0 };
+const KEEP: Store = Store { name: "keep", flags: &[] };
+const DISCARD: Store = Store { name: "discard", flags: &["--discard"] };
 
 /// One stream to compare.
 struct Stream {
@@ -78,6 +77,8 @@ struct Stream {
     load: Load,
     store: Store,
     iperf3_target: f64,
+    /// Minimum ratios of the rate and of the CPU time to those of libnfs, which can't compare.
+    libnfs_targets: Option<(f64, f64)>,
 }
 
 /// Sequential READ and WRITE of 1 MiB against one TCP stream, and against libnfs.
@@ -87,12 +88,20 @@ pub fn compare_streams(setting: &Setting) -> Vec<Row> {
         let read = Load { version, ..READ };
         let write = Load { version, ..WRITE };
         let verified = Load { keep: true, ..read };
+        let stream = |what, load, store, iperf3_target, libnfs_targets| Stream {
+            what,
+            load,
+            store,
+            iperf3_target,
+            libnfs_targets,
+        };
         let streams = [
-            Stream { what: "READ, discarded", load: read, store: DISCARD, iperf3_target: 1.0 },
-            Stream { what: "READ, discarded", load: read, store: KEEP, iperf3_target: 1.0 },
-            Stream { what: "READ, verified", load: verified, store: KEEP, iperf3_target: 0.95 },
-            Stream { what: "WRITE", load: write, store: DISCARD, iperf3_target: 1.0 },
-            Stream { what: "WRITE", load: write, store: KEEP, iperf3_target: 0.85 },
+            stream("READ, discarded", read, DISCARD, 1.5, Some((1.2, 2.5))),
+            stream("READ, discarded", read, KEEP, 1.0, Some((1.0, 2.5))),
+            stream("READ, verified", verified, KEEP, 0.95, None),
+            stream("WRITE", write, DISCARD, 1.2, Some((1.5, 1.5))),
+            // The server takes as long for libnfs.
+            stream("WRITE", write, KEEP, 0.85, Some((1.0, 1.0))),
         ];
         rows.extend(streams.iter().flat_map(|stream| compare_stream(stream, setting)));
     }
@@ -100,7 +109,7 @@ pub fn compare_streams(setting: &Setting) -> Vec<Row> {
 }
 
 fn compare_stream(stream: &Stream, setting: &Setting) -> Vec<Row> {
-    let Stream { what, load, store, iperf3_target } = stream;
+    let Stream { what, load, store, iperf3_target, libnfs_targets } = stream;
     let server = started(OURS.serve(MEMORY, store.flags));
     let mut rivals = vec![Rival {
         name: format!("iperf3, one stream, {CONGESTION}"),
@@ -118,11 +127,11 @@ fn compare_stream(stream: &Stream, setting: &Setting) -> Vec<Row> {
             measure: Box::new(|| Ok(load.by_copy(setting.seconds)?.figure())),
         });
     }
-    if !load.keep {
+    if let Some((rate_target, cpu_target)) = *libnfs_targets {
         rivals.push(Rival {
             name: "libnfs over v3, 8 in flight".to_owned(),
-            rate_target: store.libnfs_target,
-            cpu_target: Some(1.0),
+            rate_target,
+            cpu_target: Some(cpu_target),
             measure: Box::new(|| by_libnfs(&server, load, setting)),
         });
     }
@@ -162,8 +171,9 @@ pub fn compare_small_calls(setting: &Setting) -> Vec<Row> {
             ours: Box::new(|| figure_by_us(&server, &GETATTR, setting)),
             rivals: vec![Rival {
                 name: "libnfs, the same".to_owned(),
-                rate_target: 1.0,
-                cpu_target: Some(5.0),
+                // An echo without any protocol is 8 times as fast as libnfs.
+                rate_target: 3.0,
+                cpu_target: Some(3.0),
                 measure: Box::new(|| by_libnfs(&server, &GETATTR, setting)),
             }],
         },
