@@ -469,24 +469,22 @@ settings! {
             "uring, nfs: 8; null, transactions, checkpoint, database, developer, io500: 1",
         )
         .when(is_asynchronous).always_shown();
-    /// NFS version; never negotiated. Also with a target. Only for nfs:// targets and mounts that a
-    /// plan makes.
+    /// NFS version; never negotiated. Only for nfs:// targets and mounts that a plan makes.
     NfsVers => word("nfsvers", nfs!(version), NfsVersion::NAMES).of_targets().always_shown();
-    /// RPC transport; udp only for v2 and v3, rdma only for mounts. Also with a target. Only for
-    /// nfs:// targets and mounts that a plan makes.
+    /// RPC transport; udp only for v2 and v3, rdma only for mounts. Only for nfs:// targets and
+    /// mounts that a plan makes.
     Proto => word("proto", nfs!(proto), Proto::NAMES).of_targets().always_shown();
     /// Transport security: tls is RPC-over-TLS (RFC 9289), for v3 and later over tcp; mtls adds a
-    /// certificate of the client, only for mounts. Also with a target. Only for nfs:// targets and
-    /// mounts that a plan makes.
+    /// certificate of the client, only for mounts. Only for nfs:// targets and mounts that a plan
+    /// makes.
     XprtSec => word("xprtsec", nfs!(xprtsec), XprtSec::NAMES).of_targets().always_shown();
-    /// TCP connections per client. Also with a target. Only for nfs:// targets and mounts that a
-    /// plan makes.
+    /// TCP connections per client. Only for nfs:// targets and mounts that a plan makes.
     // nfs(5), nconnect.
     Nconnect => count("nconnect", nfs!(nconnect)).unit("connections")
         .range(1, 16, "kernels have the same limit").of_targets().always_shown();
     /// Maximum number of the server's addresses to use (trunking). unchanged: all that an nfs://
-    /// target names, one for mounts, which need v4.1. Also with a target. Only for NFS mounts of a
-    /// plan, and for nfs:// targets with several addresses; not for `system` and `mount`.
+    /// target names, one for mounts, which need v4.1. Only for NFS mounts of a plan, and for nfs://
+    /// targets with several addresses; not for `system` and `mount`.
     // Linux, include/linux/nfs_fs.h: NFS_MAX_TRANSPORTS.
     MaxConnect => count("max_connect", nfs!(max_connect)).unit("addresses")
         .range(1, 16, "kernels have the same limit").open("unchanged").of_targets()
@@ -497,8 +495,8 @@ settings! {
     /// 1 or several addresses.
     ConnectionPolicy => word("connection_policy", nfs!(connection_policy), ConnectionPolicy::NAMES)
         .when(has_several_connections);
-    /// Maximum payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only
-    /// for nfs:// targets and mounts that a plan makes; not for metadata.
+    /// Maximum payload of one READ or WRITE on the wire (rsize, wsize). Only for nfs:// targets and
+    /// mounts that a plan makes; not for metadata.
     // Linux, include/linux/nfs_xdr.h: NFS_MIN_FILE_IO_SIZE, NFS_MAX_FILE_IO_SIZE.
     TransferSize => size("transfer_size", run!(transfer_size_bytes)).family(Family::Nfs)
         .range(KIB, 4 * MIB, "kernels have the same limits for rsize and wsize").open("server")
@@ -520,17 +518,17 @@ settings! {
     Stable => word("stable", nfs!(stable), Stable::NAMES).only(BUT_METADATA)
         .when(has_stable_writes).always_shown();
     /// Time to wait for a reply before a call is retransmitted; doubled for each further
-    /// retransmission. Also with a target. Only over udp.
+    /// retransmission. Only over udp.
     // nfs(5), timeo: at most ten minutes.
     Timeo => time("timeo", nfs!(timeo_ms))
         .range(1, 600_000, "waiting longer than ten minutes is pointless").when(uses_udp)
         .of_targets().always_shown();
-    /// Number of retransmissions before the timeout starts over. Also with a target. Only over udp.
+    /// Number of retransmissions before the timeout starts over. Only over udp.
     Retrans => count("retrans", nfs!(retrans)).unit("times")
         .range(0, 30, "the timeout doubles each time, so more are never sent").when(uses_udp)
         .of_targets().always_shown();
     /// Limit of unanswered calls: a congestion window that grows with replies and is halved by
-    /// losses, as in kernels, or just the queue depth. Also with a target. Only for nfs over udp.
+    /// losses, as in kernels, or just the queue depth. Only for nfs over udp.
     // RFC 5681, RFC 6298; Linux, net/sunrpc/xprt.c.
     UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_our_udp)
         .of_targets().always_shown();

@@ -21,8 +21,6 @@ Below the meaning of each key are its values and its default; `default: true` an
 are switches. Keys may be omitted unless they are required. Sizes are in bytes or have a unit in
 powers of 1024 (`64KiB`), times the unit `us`, `ms`, `s`, `m` or `h`. A setting with a list of
 values is a factor: all combinations are run.
-
-This page is generated from the table that the plan parser uses.
 ";
 
 /// The sections in the order recommended for writing a plan, with their descriptions.
@@ -31,7 +29,8 @@ const SECTIONS: [(Section, &str); 11] = [
     (Section::Host, "Once for each host to set up or work on."),
     (
         Section::Target,
-        "Once for each target to measure; may contain settings of NFS, but no others.",
+        "Once for each target to measure. May contain these settings: nfsvers, proto, xprtsec, \
+         nconnect, max_connect, transfer_size, timeo, retrans, udp_window.",
     ),
     (
         Section::Workload,
