@@ -181,8 +181,8 @@ settings! {
     Localio => flag("localio", lab!(mounting.localio)).open("unchanged").when(mounts_nfs);
     /// How caches are emptied before a pass reads; each level includes those before it. files: drop
     /// the files from the working host's page cache. caches: empty that cache and the server's.
-    /// remount: mount again on the client. server-remount, server-restart: also on the server. Only
-    /// for targets with `server`; others have invalidate.
+    /// remount: mount again on the client. server-remount, server-restart: also mount again or
+    /// restart on the server. Only for targets with `server`; others have invalidate.
     Invalidation => word("invalidation", lab!(invalidation), Invalidation::NAMES)
         .default_rule("caches").always_shown();
     /// When file systems, exports and mounts are made again although they could be reused.
