@@ -54,9 +54,9 @@ macro_rules! settings {
 
 #[rustfmt::skip] // a row is a paragraph
 settings! {
-    /// Where the program works and how it reaches the server's files. disk: on the server, without
-    /// NFS. loopback: on the server, through a mount of its own export. network: on the client.
-    /// tunnel: on the client, through ssh. Only for targets with `server`.
+    /// Where dfsbench works. disk: on the server, without NFS. loopback: there, through a mount of
+    /// its own export. network: on the client. tunnel: there, through ssh. Only for targets with
+    /// `server`.
     DataPath => word("data_path", lab!(path), DataPath::NAMES)
         .default_rule("network; without a client: loopback").always_shown();
     /// Maximum frequency of the server's CPUs.
@@ -130,8 +130,7 @@ settings! {
     FsMountOptions => words("fs_mount_options", lab!(storage.mount_options))
         .when(is_new_file_system);
     /// Server program: knfsd (the kernel), NFS-Ganesha, unfs3, running (already there, left alone),
-    /// or this program's own in-memory server (size `tmpfs_size`, port 20492). Not for data_path
-    /// disk.
+    /// or dfsbench's in-memory server (size `tmpfs_size`, port 20492). Not for data_path disk.
     ServerKind => word("server_kind", lab!(serving.kind), ServerKind::NAMES)
         .when(has_server_kind);
     /// Settings of the target's system, as name=value. Only for targets with `system`.
@@ -139,9 +138,9 @@ settings! {
         .when(is_system);
     /// Options of exports(5), such as async. Only for knfsd.
     ExportOptions => words("export_options", lab!(serving.export_options)).when(is_knfsd);
-    /// Number of server threads; 0 leaves it unchanged. 4..64 lets knfsd start and end threads
-    /// within these limits as its load changes (Linux 7.0 and later); on the command line, 8..64*2
-    /// is a list of fixed numbers. Only for knfsd and ganesha.
+    /// Number of server threads; 0 leaves it unchanged. 4..64 lets knfsd adapt it to its load
+    /// within these limits (Linux 7.0 and later); on the command line, 8..64*2 lists fixed numbers.
+    /// Only for knfsd and ganesha.
     NfsdThreads => threads("nfsd_threads", lab!(serving.threads))
         .range(0, 4_096, "more threads only wait for each other").when(has_nfsd_threads);
     /// How the kernel's server reads files (Linux 6.18 and later; debugfs). buffered: through the
@@ -149,20 +148,18 @@ settings! {
     /// knfsd.
     NfsdIoRead => word("nfsd_io_read", lab!(serving.io_read), NfsdIo::NAMES).open("unchanged")
         .when(is_knfsd);
-    /// How the kernel's server writes files, with the words of nfsd_io_read (Linux 6.18 and later;
-    /// debugfs). Only for knfsd.
+    /// How the kernel's server writes files, as nfsd_io_read. Only for knfsd.
     NfsdIoWrite => word("nfsd_io_write", lab!(serving.io_write), NfsdIo::NAMES).open("unchanged")
         .when(is_knfsd);
-    /// Largest payload of one READ or WRITE that knfsd accepts, a multiple of 1 KiB; the server is
-    /// restarted with it. Clients use at most 1 MiB of it: Linux up to 7.2, and backend nfs. Only
-    /// for knfsd.
+    /// Largest READ or WRITE that knfsd accepts, a multiple of 1 KiB; restarts the server. Linux
+    /// clients up to 7.2 and backend nfs use at most 1 MiB. Only for knfsd.
     // Linux, fs/nfsd/nfsctl.c: write_maxblksize; NFSSVC_MAXBLKSIZE.
     MaxBlockSize => size("max_block_size", lab!(serving.max_block_bytes))
         .range(KIB, 4 * MIB, "the kernel's server has the same limits").open("unchanged")
         .when(is_knfsd);
-    /// What the tunnel carries. ports: TCP connections to the server's ports (ssh -L). packets:
-    /// everything, through a tun device on both hosts (ssh -w); needs root on both, and
-    /// PermitTunnel in the server's sshd_config. Only for data_path tunnel.
+    /// What the tunnel carries. ports: TCP to the server's ports (ssh -L). packets: everything,
+    /// through tun devices (ssh -w); needs root on both hosts, and PermitTunnel in the server's
+    /// sshd_config. Only for data_path tunnel.
     TunnelForwards => word("tunnel_forwards", lab!(tunnelling.forwards), TunnelForwards::NAMES)
         .when(is_tunnel);
     /// Compress the tunnel's traffic (ssh -C). Only for data_path tunnel.
@@ -173,26 +170,24 @@ settings! {
     /// Additional options of nfs(5), such as noac. Not for nfs, nor for data_path disk.
     MountOptions => words("mount_options", lab!(mounting.options)).when(is_mounted);
     /// Security flavor of the mount; exports of knfsd then allow only this one. server: the first
-    /// one that the server offers. Kerberos needs a KDC, rpc.gssd on the clients, and rpc.svcgssd
-    /// or gssproxy on the server. Only for NFS mounts that a plan makes; not for `system` and
-    /// `mount`.
+    /// one that the server offers. docs/linux.md has what Kerberos needs. Only for NFS mounts that
+    /// a plan makes; not for `system` and `mount`.
     Sec => word("sec", lab!(mounting.sec), MountSec::NAMES).when(mounts_own_export);
     /// Read-ahead of the client's mount. Not for nfs, nor for data_path disk.
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
         .range(0, MIB, "more files can't be read in time").open("unchanged").when(is_mounted);
-    /// LOCALIO of the client's kernel (Linux 6.12 and later): true lets mounts of the host's own
-    /// server bypass RPC; false makes them use NFS. Applied to the whole host before mounting. Only
-    /// for NFS mounts that a plan makes.
+    /// LOCALIO (Linux 6.12 and later): true lets mounts of the host's own server bypass RPC.
+    /// Applied to the whole host before mounting. Only for NFS mounts that a plan makes.
     Localio => flag("localio", lab!(mounting.localio)).open("unchanged").when(mounts_nfs);
-    /// What is done before a pass reads, so that caches are cold; each includes the ones before it.
-    /// files: drop the files from the page cache of the host that works. caches: empty that cache
-    /// and the server's. remount: mount again on the client. server-remount, server-restart: mount
-    /// again or restart on the server, too. Only for targets with `server`; others have invalidate.
+    /// How caches are emptied before a pass reads; each level includes those before it. files: drop
+    /// the files from the working host's page cache. caches: empty that cache and the server's.
+    /// remount: mount again on the client. server-remount, server-restart: also mount again or
+    /// restart on the server. Only for targets with `server`; others have invalidate.
     Invalidation => word("invalidation", lab!(invalidation), Invalidation::NAMES)
         .default_rule("caches").always_shown();
-    /// How often file systems, exports and mounts are made again although nothing about them has
-    /// changed. campaign: never. run: before a different run. trial: before each trial. pass: also
-    /// exports and mounts before each later pass of a trial. Only for targets with `server`.
+    /// When file systems, exports and mounts are made again although they could be reused.
+    /// campaign: never. run: before a different run. trial: before each trial. pass: also exports
+    /// and mounts before each later pass of a trial. Only for targets with `server`.
     Fresh => word("fresh", lab!(fresh), Fresh::NAMES);
     /// Fail a run if a setting doesn't take effect, instead of raising a caveat. Only for targets
     /// with `server`.
@@ -204,8 +199,8 @@ settings! {
     ClientHosts => count("client_hosts", run!(placement.hosts)).unit("hosts")
         .range(1, 10_000, "the controller keeps a connection to each")
         .default_rule("all hosts of the target").only(ALL).when(has_client_hosts);
-    /// Number of agents on each client host, each a separate process that acts as a client: at most
-    /// the host's `slots`, or as many as a job has started there. Only if a host has several.
+    /// Agents on each client host, each a process that acts as a client: at most the host's
+    /// `slots`, or as many as a job has started there. Only if a host has several.
     AgentsPerHost => count("agents_per_host", run!(placement.agents_per_host)).unit("agents")
         .range(1, 4_096, "each is a process of its own").open("all").when(shares_hosts);
     /// Read the files written by the client N places later, which can't be in the client's own
@@ -222,9 +217,8 @@ settings! {
     OnLost => time("on_lost", run!(placement.lost_wait_ms))
         .range(1_000, 3_600_000, "a host lost for an hour won't come back").open("continue")
         .when(has_hosts);
-    /// Model whose training state is saved, with the sizes and ranks of MLPerf Storage v3. 8b: 105
-    /// GB in 8 ranks. 70b: 912 GB in 64. 405b: 5.29 TB in 512. 1t: 18 TB in 1024. Only for
-    /// checkpoint.
+    /// Model whose training state is saved, with the sizes and ranks of MLPerf Storage v3
+    /// (docs/workloads.md). Only for checkpoint.
     Model => word("model", run!(checkpoint.model), CheckpointModel::NAMES)
         .only(&[W::Checkpoint]).always_shown();
     /// Model that is trained, which sets the shape of its data set and the times of an accelerator;
@@ -238,8 +232,8 @@ settings! {
         .range(1, 1_000_000, "1 is the whole model")
         .default_rule("that of `--scale`, else 0.01").only(&[W::Checkpoint, W::Training])
         .always_shown();
-    /// Accelerators of each client host. Each only exists as a time that passes while it computes.
-    /// Those of a host start each step together. Only for training.
+    /// Accelerators of each client host; each exists only as time that passes. Those of a host
+    /// start each step together. Only for training.
     Accelerators => count("accelerators", run!(training.accelerators)).unit("accelerators")
         .range(1, 512, "each has readers of its own, which are threads").default(Number(1))
         .only(&[W::Training]).always_shown();
@@ -251,13 +245,11 @@ settings! {
     Batch => count("batch", run!(training.batch)).unit("samples")
         .range(1, 1_000_000, "a batch must be read before a step can start")
         .default_rule("that of its model").only(&[W::Training]).always_shown();
-    /// Time that an accelerator computes on a batch; it passes without work for this host. Only for
-    /// training.
+    /// Time that an accelerator computes on a batch; it just passes. Only for training.
     ComputeTime => fine_time("compute_time", run!(training.compute_ns))
         .range(1_000, 3_600_000_000_000, "a step of an hour shows nothing about storage")
         .default_rule("that of its model").only(&[W::Training]).always_shown();
-    /// Batches that each reader may have read, or be reading, before an accelerator takes them.
-    /// Only for training.
+    /// Batches that each reader may read ahead. Only for training.
     Prefetch => count("prefetch", run!(training.prefetch)).unit("batches")
         .range(1, 1_000, "prefetched batches are kept in memory").default(Number(2))
         .only(&[W::Training]);
@@ -265,8 +257,8 @@ settings! {
     Epochs => count("epochs", run!(training.epochs)).unit("epochs")
         .range(1, 10_000, "a trial is a sample, not a soak").default(Number(1))
         .only(&[W::Training]);
-    /// What is put into a random order in each epoch. samples: all of them. files: the files, whose
-    /// samples are then read in sequence. none: nothing. Only for training.
+    /// What is shuffled in each epoch: all samples, files (whose samples are then read in
+    /// sequence), or nothing. Only for training.
     Shuffle => word("shuffle", run!(training.shuffle), Shuffle::NAMES)
         .default_rule("files for resnet50, flux and dlrm, else samples").only(&[W::Training]);
     /// Samples in each file, all of the same size. A file of one sample is opened, read and closed;
@@ -274,12 +266,12 @@ settings! {
     SamplesPerFile => count("samples_per_file", run!(training.samples_per_file)).unit("samples")
         .range(1, 1_000_000_000, "a file has at most 1TiB").default_rule("that of its model")
         .only(&[W::Training]);
-    /// Share of the time that accelerators must compute for the storage to be fast enough. It
-    /// doesn't change the measurement. Only for training.
+    /// Share of the time that accelerators must compute. It only serves the verdict. Only for
+    /// training.
     RequiredAu => percent("required_au", run!(training.au_min_percent))
         .default_rule("70 %, 85 % or 90 %, as its model has").only(&[W::Training]);
-    /// Time between the starts of two saves, from which the report computes how long saves stall
-    /// the job per hour. It doesn't change the measurement. Only for checkpoint.
+    /// Time between the starts of two saves. It only serves the figure of the stall per hour. Only
+    /// for checkpoint.
     SaveEvery => time("save_every", run!(checkpoint.save_every_ms))
         .range(1_000, 86_400_000, "jobs that save less often than daily hardly wait for it")
         .only(&[W::Checkpoint]);
@@ -295,13 +287,12 @@ settings! {
         .default_rule("1; checkpoint: the ranks of the scaled model; kv_cache: 4; training: \
              accelerators x readers")
         .only(WITH_WORKERS).always_shown();
-    /// Frames per second of each stream, which is a worker; streams request frames in turn, at
-    /// equal intervals. Only for media.
+    /// Frames per second of each stream; streams take turns, at equal intervals. Only for media.
     FrameRate => count("frame_rate", run!(media.frame_rate)).family(Family::Load)
         .unit("frames/s").range(1, 1_000, "cameras record no more").only(&[W::Media])
         .always_shown();
-    /// Number of frames that a stream buffers: each is asked for this many frame times before it is
-    /// due, and late after that. Only for media.
+    /// Frames that a stream buffers: each is requested this many frame times before it is due. Only
+    /// for media.
     FrameBuffer => count("frame_buffer", run!(media.frame_buffer)).family(Family::Load)
         .unit("frames").range(1, 10_000, "players start without reading whole films first")
         .only(&[W::Media]).always_shown();
@@ -314,16 +305,16 @@ settings! {
     /// as many as workers, or 0 for one per worker. Only for nfs.
     Clients => count("clients", run!(clients)).family(Family::Nfs).unit("clients")
         .range(0, 20_000, "each has a connection, and a process gets some 20,000 descriptors");
-    /// Number of user IDs that the emulated clients use in turn: client i sends the target's uid +
-    /// (i mod client_uids). The working directory is then open to everyone. Only for nfs.
+    /// User IDs that emulated clients use in turn: client i sends the target's uid + (i mod
+    /// client_uids). The working directory is then open to everyone. Only for nfs.
     ClientUids => count("client_uids", nfs!(client_uids)).unit("uids")
         .range(1, 20_000, "there are no more clients");
     /// Record ops, bytes and service times of each emulated client separately (2.5 KiB each), and
     /// report the slowest, the fastest and the fairness. Only for nfs.
     PerClient => flag("per_client", nfs!(per_client));
-    /// Offered load in ops per second over all workers: an open loop, in which response times count
-    /// from the scheduled start of an op. 0 is a closed loop. Not for listing, developer, io500 and
-    /// training, nor for media, which has frame_rate.
+    /// Offered ops per second over all workers, an open loop: response times count from the
+    /// scheduled start. 0 is a closed loop. Not for listing, developer, io500 and training, nor for
+    /// media, which has frame_rate.
     Rate => count("rate", run!(load.rate_per_s)).family(Family::Load).unit("ops/s")
         .range(0, 100_000_000, "scheduled starts are whole nanoseconds").when(has_chosen_rate);
     /// Distribution of the scheduled starts. Only with a rate.
@@ -366,17 +357,15 @@ settings! {
         .only(WITH_FILES)
         .always_shown();
     /// Size of each data file, a multiple of io_size except for checkpoint and training, or, for
-    /// stream, mixed and training, a distribution: `uniform 4KiB 1MiB`, `normal 1MiB 200KiB` (mean,
-    /// deviation), `lognormal 64KiB 2.0` (median, deviation of the logarithm; `max 1GiB` may
-    /// follow), or `list 4KiB:60 1MiB-2MiB:40` (percent). With direct, sizes of a distribution are
-    /// rounded up to 4 KiB. In io500, the most that a worker writes in a phase of large files. Not
-    /// for metadata, listing and transactions, which have small_file_size, nor for kv_cache, which
-    /// has object_size, nor for developer and op_mix, whose sizes are given.
+    /// stream, mixed and training, a distribution: `uniform 4KiB 1MiB`, `normal 1MiB 200KiB`,
+    /// `lognormal 64KiB 2.0 max 1GiB` or `list 4KiB:60 1MiB-2MiB:40` (docs/workloads.md). In io500,
+    /// the most that a worker writes in a phase of large files. Not for metadata, listing and
+    /// transactions, which have small_file_size, nor for kv_cache, which has object_size, nor for
+    /// developer and op_mix, whose sizes are given.
     FileSize => size("file_size", run!(file_size_bytes))
         .range(1, TIB, "use more files for a larger set").default(Number(64 * MIB))
         .default_rule(
-            "64MiB; media: 48MiB; checkpoint: the scaled model divided by the files; training: as its \
-             model has; io500: 1TiB, more than the stonewall allows",
+            "64MiB; media: 48MiB; checkpoint, training: as the model has; io500: 1TiB",
         )
         .only(WITH_FILE_SIZE).always_shown();
     /// Sizes of the objects of a cache, rounded up to 4 KiB: a size, or a distribution as for
@@ -384,13 +373,13 @@ settings! {
     ObjectSize => text("object_size", run!(kv_cache.object_sizes)).family(Family::Data)
         .default_rule("lognormal 16MiB 0.8 max 256MiB").only(&[W::KvCache]).always_shown();
     /// Bytes of all objects in the cache; each worker has an equal part. The least recently used
-    /// objects are removed when another one needs the room. Only for kv_cache.
+    /// objects make room. Only for kv_cache.
     CacheCapacity => size("cache_capacity", run!(kv_cache.capacity_bytes)).family(Family::Data)
         .range(4 * KIB, 1 << 50, "no cache is larger")
         .default_rule("half of all objects").only(&[W::KvCache]).always_shown();
-    /// Number of files over all workers: those that metadata creates, the initial pool of
-    /// transactions, the most that a phase of io500 creates, or the source files of developer. Only
-    /// for metadata, transactions, developer and io500.
+    /// Files over all workers: those of metadata, the initial pool of transactions, the most that a
+    /// phase of io500 creates, the source files of developer. Only for metadata, transactions,
+    /// developer and io500.
     SmallFiles => count("small_files", run!(files)).family(Family::Names).unit("files")
         .range(1, 10_000_000, "the state of each file is kept in memory")
         .default_rule(
@@ -480,23 +469,22 @@ settings! {
             "uring, nfs: 8; null, transactions, checkpoint, database, developer, io500: 1",
         )
         .when(is_asynchronous).always_shown();
-    /// NFS version; never negotiated. Also with a target. Only for nfs:// targets and mounts that a
-    /// plan makes.
+    /// NFS version; never negotiated. Only for nfs:// targets and mounts that a plan makes.
     NfsVers => word("nfsvers", nfs!(version), NfsVersion::NAMES).of_targets().always_shown();
-    /// RPC transport; udp only for v2 and v3, rdma only for mounts. Also with a target. Only for nfs:// targets and
+    /// RPC transport; udp only for v2 and v3, rdma only for mounts. Only for nfs:// targets and
     /// mounts that a plan makes.
     Proto => word("proto", nfs!(proto), Proto::NAMES).of_targets().always_shown();
     /// Transport security: tls is RPC-over-TLS (RFC 9289), for v3 and later over tcp; mtls adds a
-    /// certificate of the client, only for mounts. Also with a target. Only for nfs:// targets and mounts that a plan makes.
+    /// certificate of the client, only for mounts. Only for nfs:// targets and mounts that a plan
+    /// makes.
     XprtSec => word("xprtsec", nfs!(xprtsec), XprtSec::NAMES).of_targets().always_shown();
-    /// TCP connections per client. Also with a target. Only for nfs:// targets and mounts that a
-    /// plan makes.
+    /// TCP connections per client. Only for nfs:// targets and mounts that a plan makes.
     // nfs(5), nconnect.
     Nconnect => count("nconnect", nfs!(nconnect)).unit("connections")
         .range(1, 16, "kernels have the same limit").of_targets().always_shown();
     /// Maximum number of the server's addresses to use (trunking). unchanged: all that an nfs://
-    /// target names, one for mounts, which need v4.1. Also with a target. Only for NFS mounts of a
-    /// plan, and for nfs:// targets with several addresses; not for `system` and `mount`.
+    /// target names, one for mounts, which need v4.1. Only for NFS mounts of a plan, and for nfs://
+    /// targets with several addresses; not for `system` and `mount`.
     // Linux, include/linux/nfs_fs.h: NFS_MAX_TRANSPORTS.
     MaxConnect => count("max_connect", nfs!(max_connect)).unit("addresses")
         .range(1, 16, "kernels have the same limit").open("unchanged").of_targets()
@@ -507,8 +495,8 @@ settings! {
     /// 1 or several addresses.
     ConnectionPolicy => word("connection_policy", nfs!(connection_policy), ConnectionPolicy::NAMES)
         .when(has_several_connections);
-    /// Maximum payload of one READ or WRITE on the wire (rsize, wsize). Also with a target. Only
-    /// for nfs:// targets and mounts that a plan makes; not for metadata.
+    /// Maximum payload of one READ or WRITE on the wire (rsize, wsize). Only for nfs:// targets and
+    /// mounts that a plan makes; not for metadata.
     // Linux, include/linux/nfs_xdr.h: NFS_MIN_FILE_IO_SIZE, NFS_MAX_FILE_IO_SIZE.
     TransferSize => size("transfer_size", run!(transfer_size_bytes)).family(Family::Nfs)
         .range(KIB, 4 * MIB, "kernels have the same limits for rsize and wsize").open("server")
@@ -530,36 +518,34 @@ settings! {
     Stable => word("stable", nfs!(stable), Stable::NAMES).only(BUT_METADATA)
         .when(has_stable_writes).always_shown();
     /// Time to wait for a reply before a call is retransmitted; doubled for each further
-    /// retransmission. Also with a target. Only over udp.
+    /// retransmission. Only over udp.
     // nfs(5), timeo: at most ten minutes.
     Timeo => time("timeo", nfs!(timeo_ms))
         .range(1, 600_000, "waiting longer than ten minutes is pointless").when(uses_udp)
         .of_targets().always_shown();
-    /// Number of retransmissions before the timeout starts over. Also with a target. Only over udp.
+    /// Number of retransmissions before the timeout starts over. Only over udp.
     Retrans => count("retrans", nfs!(retrans)).unit("times")
         .range(0, 30, "the timeout doubles each time, so more are never sent").when(uses_udp)
         .of_targets().always_shown();
     /// Limit of unanswered calls: a congestion window that grows with replies and is halved by
-    /// losses, as in kernels, or just the queue depth. Also with a target. Only for nfs over udp.
+    /// losses, as in kernels, or just the queue depth. Only for nfs over udp.
     // RFC 5681, RFC 6298; Linux, net/sunrpc/xprt.c.
     UdpWindow => word("udp_window", nfs!(udp_window), UdpWindow::NAMES).when(uses_our_udp)
         .of_targets().always_shown();
-    /// Use read delegations: a delegated file is opened again without a call until the server
-    /// recalls it, as kernels do. All are returned after each pass. Whether the kernel's server
-    /// grants any is `server_delegations`. Only for nfs with v4.1 and later.
+    /// Use read delegations, as kernels do: a delegated file is opened again without a call until
+    /// the server recalls it. All are returned after each pass. Only for nfs with v4.1 and later.
     // RFC 8881, section 10.4.
     Delegations => flag("delegations", nfs!(delegations)).when(has_our_sessions);
     /// The server may answer COPY at once and report the end of the copy later, which completes the
     /// op. Only for nfs with v4.2 and data_ops.
     // RFC 7862, section 4.
     AsyncCopy => flag("async_copy", nfs!(async_copy)).only(&[W::DataOps]).when(has_our_copies);
-    /// pNFS: send data to the servers that each file's layout names, of the first type that is
-    /// offered (on), or only the files layout or flexible files. Only for nfs with v4.1 and later.
+    /// Send data to the data servers of each file's pNFS layout: of the first type offered (on), or
+    /// of this type only. Only for nfs with v4.1 and later.
     // RFC 8881, chapters 12 and 13; RFC 8435.
     Pnfs => word("pnfs", nfs!(pnfs), Pnfs::NAMES).when(has_our_sessions);
-    /// Data servers of the in-memory server, which starts once for each combination of these three.
-    /// 0 is none; of addresses in `[server]`, it is the first ones. server: as in `[server]`. Only
-    /// for nfs with the in-memory server and v4.1 and later.
+    /// pNFS data servers of the in-memory server; of addresses in `[server]`, the first ones.
+    /// server: as in `[server]`. Only for nfs with the in-memory server and v4.1 and later.
     DataServers => count("data_servers", nfs!(data_servers)).unit("servers")
         .range(0, 64, "a metadata server has at most 64").open("server").when(has_our_sessions);
     /// Consecutive bytes of a file on one data server; 0 keeps each file on one. server: as in
@@ -570,18 +556,17 @@ settings! {
     /// with the in-memory server and data servers.
     Mirrors => count("mirrors", nfs!(mirrors)).unit("copies")
         .range(1, 16, "clients write each copy").open("server").when(may_have_data_servers);
-    /// Delegations that the server grants (sysctl fs.leases-enable); with false, clients must ask
-    /// it for each open. Applied to the whole host before mounting, so leases of its other programs
-    /// are off, too. Only for knfsd with v4.0 and later.
+    /// Let the server grant delegations (sysctl fs.leases-enable). Applied to the whole host before
+    /// mounting, and to leases of its other programs. Only for knfsd with v4.0 and later.
     ServerDelegations => flag("server_delegations", lab!(serving.delegations)).open("unchanged")
         .when(serves_v4);
-    /// Timestamps of delegated files that clients keep (Linux 6.14 and later): true lets the server
-    /// hand them out. Applied to the whole host before mounting. Only for knfsd with v4.2.
+    /// Let clients keep the timestamps of delegated files (Linux 6.14 and later). Applied to the
+    /// whole host before mounting. Only for knfsd with v4.2.
     DelegatedTimestamps => flag("delegated_timestamps", lab!(serving.delegated_timestamps))
         .open("unchanged").when(serves_v4_2);
-    /// Delegations of directories that the client's kernel asks for (Linux 6.19 and later): with
-    /// one, names are looked up again without a call. Applied to the whole host before mounting.
-    /// Only for NFS mounts that a plan makes, with v4.1 and later.
+    /// Let the client's kernel ask for delegations of directories, with which it looks names up
+    /// again without a call (Linux 6.19 and later). Applied to the whole host before mounting. Only
+    /// for NFS mounts that a plan makes, with v4.1 and later.
     DirectoryDelegations => flag("directory_delegations", lab!(mounting.directory_delegations))
         .open("unchanged").when(mounts_sessions);
     /// List names and attributes in one call (READDIRPLUS, or READDIR with attributes since v4), or
@@ -594,8 +579,8 @@ settings! {
     /// Share of reads in a mix. Only for mixed, database and vm_boot.
     ReadPercent => percent("read_percent", run!(read_percent))
         .default_rule("70; vm_boot: 95").only(MIXES).always_shown();
-    /// Share of a mix's ops that go to a random offset; the others continue where the worker's last
-    /// op ended. Only for mixed, database and vm_boot.
+    /// Share of a mix's ops at random offsets; the others continue where the worker's last op
+    /// ended. Only for mixed, database and vm_boot.
     RandomPercent => percent("random_percent", run!(layout.random_percent)).only(MIXES);
     /// Skew of random offsets: the exponent of Zipf's law in hundredths (110) or with a point
     /// (1.1); 0 is uniform. In kv_cache, it is that of the contexts. Only for mixed, database,

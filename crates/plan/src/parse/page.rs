@@ -13,16 +13,14 @@ const BEGIN: &str = "\
 # Plans: every key
 
 A plan is a TOML file. `dfsbench run plan.toml --dry-run` shows what it would do. An unknown key,
-an invalid value or a contradiction is reported as one error with its line. The presets are plans
-with comments: copy the closest one. A plan may come from a pipe: `dfsbench run -` reads stdin, and
-`dfsbench run <(make-plan)` works in bash; both read up to 16 MiB.
+an invalid value or a contradiction is an error with its line. The presets are plans with comments:
+copy the closest one. `dfsbench run -` reads a plan of up to 16 MiB from stdin, as does
+`dfsbench run <(make-plan)` in bash.
 
-Below the meaning of each key are its values and its default. Keys may be omitted unless they are
-required. Sizes are in bytes or have a unit in powers of 1024 (`64KiB`); times have the unit `us`,
-`ms`, `s`, `m` or `h`. A setting with a list of values is a factor, and the runs of a plan are all
-combinations.
-
-This page is generated from the table that the plan parser uses.
+Below the meaning of each key are its values and its default; `default: true` and `default: false`
+are switches. Keys may be omitted unless they are required. Sizes are in bytes or have a unit in
+powers of 1024 (`64KiB`), times the unit `us`, `ms`, `s`, `m` or `h`. A setting with a list of
+values is a factor: all combinations are run.
 ";
 
 /// The sections in the order recommended for writing a plan, with their descriptions.
@@ -31,7 +29,8 @@ const SECTIONS: [(Section, &str); 11] = [
     (Section::Host, "Once for each host to set up or work on."),
     (
         Section::Target,
-        "Once for each target to measure; may contain settings of NFS, but no others.",
+        "Once for each target to measure. May contain these settings: nfsvers, proto, xprtsec, \
+         nconnect, max_connect, transfer_size, timeo, retrans, udp_window.",
     ),
     (
         Section::Workload,
@@ -82,12 +81,16 @@ fn key_row(doc: &KeyDoc) -> String {
 /// what the default shows anyway, are omitted.
 fn describe_values(doc: &KeyDoc) -> String {
     let KeyDoc { kind, unit, legal, default, .. } = doc;
+    if legal == "true or false" && matches!(default.as_ref(), "true" | "false") {
+        return format!("default: {default}");
+    }
     let is_range = legal.starts_with(|c: char| c.is_ascii_digit() || c == '"' || c == '-');
     let values = match *kind {
         "text" if !legal.is_empty() => legal.to_string(),
         _ if doc.section == Section::Faults && *kind == "text or list" => legal.to_string(),
         // Their units are part of the values.
-        "size" | "time" | "rate" | "frequency" if is_range => legal.to_string(),
+        "size" if is_range => written_sizes(legal),
+        "time" | "rate" | "frequency" if is_range => legal.to_string(),
         "integer" if unit.is_empty() => legal.to_string(),
         "integer" => match legal.split_once(", ") {
             None => format!("{legal} {unit}"),
@@ -113,6 +116,15 @@ fn describe_values(doc: &KeyDoc) -> String {
         "none" if !legal.contains("\"none\"") => values,
         default => format!("{values}; default: {default}"),
     }
+}
+
+/// Writes sizes such as `4 KiB` as a plan does: `4KiB`.
+fn written_sizes(legal: &str) -> String {
+    let mut words = legal.to_owned();
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] {
+        words = words.replace(&format!(" {unit}"), unit);
+    }
+    words
 }
 
 /// Escapes a text so that it can't end its table cell.

@@ -80,9 +80,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Number of initial trials of each run that don't count."),
     key(Plan, "order", ["text", ""],
         "\"blocks\", \"random\", \"sequential\" or \"grouped\"", "blocks; with hosts: grouped",
-        "blocks: one trial of every run, shuffled, then the next, so drift affects all runs \
-         equally. random: all trials shuffled. sequential: run after run. grouped: runs with the \
-         same host setup together, in blocks."),
+        "Order of trials: docs/statistics.md describes each."),
     key(Plan, "interference", ["text", ""], "\"repeat\" or \"keep\"", "repeat",
         "How to treat trials disturbed by the hypervisor, other programs, memory pressure or heat. \
          repeat: exclude them and run replacements, at most half as many as `trials`, unless most \
@@ -110,12 +108,11 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Loads that run alone and together, in place of `workload`: what does each cost the \
          others?"),
     key(Plan, "disturb", ["tables", ""], "", "none",
-        "Disturbances of hosts during `dfsbench soak`; other commands reject them."),
+        "Disturbances of hosts; only for `dfsbench soak`."),
     key(Plan, "conclusion", ["tables", ""], "", "none",
-        "Claims for the report to check against the data, such as those of a paper being \
-         reproduced."),
+        "Claims for the report to check, such as those of a paper being reproduced."),
     key(Plan, "require", ["tables", ""], "", "none",
-        "Limits that results must keep: the report checks them, and the exit code tells."),
+        "Limits that results must keep."),
 
     key(Server, "memory", ["size", "bytes"], "1 MiB to 1 TiB", "256MiB",
         "Maximum memory of the in-memory server: three quarters for files, the rest for \
@@ -128,21 +125,19 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Enforce mode bits, owner, group and the sticky bit, like a kernel server without \
          root_squash. If false, every caller may do everything."),
     key(Server, "delegations", ["true or false", ""], "true or false", "true",
-        "Grant read delegations to clients of v4.1 and later, like a kernel server, and recall \
-         them when another client changes the file."),
+        "Grant read delegations to clients of v4.1 and later, like a kernel server."),
     key(Server, "nfsvers", ["list of versions", ""], "2, 3, 4.0, 4.1 or 4.2", "all",
         "NFS versions that the in-memory server offers."),
     key(Server, "data_servers", ["integer, or list of addresses", ""], "0 to 64, or HOST:PORT/EXPORT",
         "0",
-        "Data servers, which make the in-memory server the metadata server of a pNFS cluster: this \
-         number in the same process, or others, which need only NFSv3."),
+        "Data servers, which make it the metadata server of a pNFS cluster: this number in the \
+         same process, or others by address. See docs/pnfs.md."),
     key(Server, "layouts", ["text", ""], "flexfiles, flexfiles-v4.1, flexfiles-tight or files",
         "flexfiles",
-        "Layouts that clients of v4.1 and later get: flexible files, with NFSv3 to the data servers, \
-         with NFSv4.1, or with NFSv4.1 and shared stateids, or files, with NFSv4.1."),
+        "Type of the layouts that clients of v4.1 and later get; docs/pnfs.md has the types."),
     key(Server, "stripe_unit", ["size", "bytes"], "0, or 4 KiB to 1 GiB", "0; 1MiB for files",
-        "Consecutive bytes on one data server. 0 keeps each file on one: Linux 6.12 fails \
-         reads and writes of flexible files that are striped."),
+        "Consecutive bytes on one data server. 0 keeps each file on one: Linux 6.12 fails I/O on \
+         striped flexible files."),
     key(Server, "mirrors", ["integer", ""], "1 to 16", "1",
         "Copies of the data, which clients write themselves. Only for flexible files."),
     key(Server, "faults", ["table", ""], "", "none",
@@ -173,9 +168,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "Maximum number of concurrent clients on it, each an agent process; agents_per_host sets \
          how many of them work."),
     key(Host, "labels", ["table", ""], "names with texts of 1 to 200 characters", "none",
-        "Descriptions that dfsbench can't detect, such as `dram = \"ECC DDR2\"` in [host.labels]: \
-         stored with the host's facts as label.dram, and usable as factors across campaigns. \
-         Without any [[host]], they describe this host."),
+        "Properties that no program can read, such as `dram = \"ECC DDR2\"` in [host.labels]: facts \
+         (label.dram), usable as factors across campaigns. Without any [[host]], of this host."),
 
     key(Target, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "Name of the target in tables and in `targets`."),
@@ -191,8 +185,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          run are distributed over several in turn. With `server`: as `directory`."),
     key(Target, "spread", ["text", ""], "together, alone or both", "together",
         "Use several directories as one target (together), as one each (alone: name.1, name.2 \
-         ...), or both. With `server`, also several devices, each with its own file system, export \
-         and mount."),
+         ...), or both. With `server`, also several devices."),
     key(Target, "temporary", ["true", ""], "true", "none",
         "A new directory in the system's temporary directory, or in /var/tmp if that is in \
          memory."),
@@ -267,8 +260,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          model_load, training, media, kv_cache, database, vm_boot, developer, io500, app, fio, \
          iozone, bonnie++ or dd",
         "required",
-        "What is done; docs/workloads.md describes each workload. app: a command of your own. fio, \
-         iozone, bonnie++, dd: these programs, whose results are parsed."),
+        "What is done; docs/workloads.md describes each workload."),
     key(Workload, "run", ["list of texts", ""], "a program and its arguments", "required for app",
         "Command that an app workload times, in the working directory; with fio, iozone, bonnie++ \
          and dd, additional arguments. It is run without a shell."),
@@ -328,15 +320,12 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Conclusion, "expect", ["text", ""],
         "\"faster\", \"slower\", \"no difference\", \"matters most\" or \"ranking\"",
         "required with factor",
-        "Claim about `to` relative to `from`: a rate higher or lower by at least 5 %, or a smaller \
-         difference. matters most: no factor explains more of the variance. ranking, without \
-         factor: the sentence is a question, and all factors are ranked by explained variance."),
+        "Claim about the rate of `to` relative to `from`; ranking, without factor, asks which \
+         factor matters most."),
     key(Conclusion, "why", ["text", ""], "1 to 400 characters", "none",
         "Why no comparison can confirm it; only without `factor`."),
     key(Require, "limit", ["text", ""], "[PASS.]METRIC < VALUE", "required",
-        "A limit on rate, time, p50, p99, p99.9, max, au or errors of a pass, a workload, or all \
-         of them, with <, <=, >, >= or, for errors, ==. It is met or missed only if the whole 95 % \
-         interval is on one side; otherwise it is undecided."),
+        "A limit such as `read.p99 < 20ms`."),
     key(Require, "where", ["table", ""], "factors with a level or a list of them", "all runs",
         "Only runs with these settings."),
 ];
