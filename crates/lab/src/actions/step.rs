@@ -322,7 +322,6 @@ impl fmt::Display for Step {
     }
 }
 
-/// Creates a folder, as root if necessary. Folders below /run/dfsbench are then given to us.
 /// Replaces the error of a kernel that doesn't know a value.
 fn explain_refusal(error: LabError, not_supported: &str) -> LabError {
     // Root gets it from write(2), others from the message of `tee`.
@@ -332,6 +331,7 @@ fn explain_refusal(error: LabError, not_supported: &str) -> LabError {
     error
 }
 
+/// Creates a folder, as root if necessary. Folders below /run/dfsbench are then given to us.
 fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
     // Whatever exists there must be ours, and no symlink of another user may lead to it.
     trust::check_path(path)?;
