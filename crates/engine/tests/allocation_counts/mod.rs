@@ -1,25 +1,32 @@
-//! Counts the allocations of a test.
+//! Counts what the thread of a test allocates and frees.
 #![allow(unsafe_code, reason = "a counting allocator must implement GlobalAlloc")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::thread::LocalKey;
 
 struct CountingAllocator;
 
 thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+    static FREED: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count_one(count: &'static LocalKey<Cell<u64>>) {
+    // A thread that is ending has no thread-locals left, and no test needs its counts.
+    let _ = count.try_with(|count| count.set(count.get() + 1));
 }
 
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no thread-locals left, and no test needs its count.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        count_one(&ALLOCATED);
         // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        count_one(&FREED);
         // SAFETY: as above.
         unsafe { System.dealloc(ptr, layout) }
     }
@@ -28,7 +35,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Returns the number of allocations by this thread so far.
-pub fn count() -> u64 {
-    ALLOCATIONS.get()
+/// Returns how many allocations this thread has made and how many it has freed so far.
+pub fn counts() -> (u64, u64) {
+    (ALLOCATED.get(), FREED.get())
 }
