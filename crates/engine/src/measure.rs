@@ -539,7 +539,7 @@ impl MeasuredPass {
         if let (Some(sum), Some(calls)) = (&mut all.calls, &tally.calls) {
             sum.add(calls);
         }
-        all.recovered.add(&tally.recovered);
+        all.recovered.add(tally.recovered);
         all.short_transfers.add(&tally.short_transfers);
         all.mismatches.merge(&tally.mismatches);
         all.syncs_without_commit += tally.syncs_without_commit;

@@ -11,24 +11,21 @@ mod fixtures;
 mod job_timer;
 pub mod leftover;
 pub mod marked_directories;
-mod memory;
 mod mount_options;
 pub mod named_files;
 mod neighbor_search;
 mod neighbors;
 mod nfs;
 mod nfs_file;
+mod no_files;
 pub mod removal;
-mod tcp;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::units::Size;
 use model::work::Sharing;
-use model::{
-    Ability, Caveat, CaveatCode, Fact, Opens, Panicked, Pass, RunSpec, Share, Target, Workload,
-};
+use model::{Ability, Caveat, CaveatCode, Fact, Opens, Panicked, Pass, RunSpec, Share, Target};
 use workload::names::Sort;
 use workload::{FileSet, Journal, Name, Pattern};
 
@@ -40,9 +37,8 @@ use access::{NullAccess, TargetAccess, WorkerPass};
 use content::content_of;
 use directory::DirectoryAccess;
 use fixtures::PreparedFixtures;
-use memory::MemoryAccess;
 use nfs::NfsAccess;
-use tcp::TcpAccess;
+use no_files::{MemoryAccess, TcpAccess};
 
 pub use content::{follow_rewrites, pattern_of};
 pub use mount_options::mount_options;
@@ -165,15 +161,6 @@ pub struct TargetConfig {
     pub share: Share,
     /// The working directory may already exist. If so, the agent that created it removes it.
     pub joins: bool,
-}
-
-/// Returns the maximum number of bytes transferred by a call.
-fn largest_op(spec: &RunSpec) -> u32 {
-    match spec.workload {
-        Workload::Metadata | Workload::Listing => spec.small_file_piece(),
-        Workload::Database => spec.io_size_bytes.max(spec.database.commit_bytes),
-        _ => spec.io_size_bytes,
-    }
 }
 
 /// Returns where sparse files of a run have data and holes.

@@ -182,6 +182,11 @@ pub struct Recovery {
 }
 
 impl Recovery {
+    /// Returns true if a server may have seen something twice.
+    pub const fn repeats(&self) -> bool {
+        self.retransmissions + self.replays + self.resent_bytes > 0
+    }
+
     /// Adds the recovery work of another client.
     pub const fn add(&mut self, other: Self) {
         self.retransmissions = self.retransmissions.saturating_add(other.retransmissions);
