@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use engine::backend::{Backend, BackendCounts, NO_LIMIT};
 use engine::target::mount_options;
 use engine::testing::{measure_pass, target_config};
-use engine::{Clock as _, OpenedBackend, TargetConfig, TrialTarget};
+use engine::{Clock as _, OpenedBackend, SystemClock, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, RunSpec, Target,
