@@ -35,7 +35,6 @@ use crate::watch::{Monitor, PassRecords, Watch};
 use crate::worker::{Ending, Progress, Worker, WorkerEnd};
 use crate::working_set::WorkingSetTracker;
 
-/// A measured pass.
 pub struct MeasuredPass {
     /// Its results. Checking them against the target is up to the caller.
     pub result: PassResult,

@@ -264,7 +264,6 @@ impl InventoryScope {
     }
 }
 
-/// The target of one trial.
 pub struct TrialTarget {
     access: Box<dyn TargetAccess>,
     config: TargetConfig,
@@ -290,9 +289,6 @@ fn access_target(
 
 impl TrialTarget {
     /// Creates a trial's working directory at the run's target, or joins an existing one.
-    ///
-    /// # Errors
-    /// If the target cannot be used.
     pub fn create(spec: &RunSpec, config: TargetConfig) -> Result<Self, TargetError> {
         let access = access_target(spec, &config)?;
         Ok(Self::from_access(access, config))
@@ -300,9 +296,6 @@ impl TrialTarget {
 
     /// Creates a directory in this working directory, or joins it, as the target of a run on one
     /// of several sets of files. It is removed together with this target.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub fn create_part(
         &self,
         number: u32,
@@ -410,9 +403,6 @@ impl TrialTarget {
 
     /// Counts the part of the working directory given by `whose`. Returns `None` for a target
     /// without files.
-    ///
-    /// # Errors
-    /// If it cannot be listed.
     pub fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
         self.access.inventory(whose)
     }
@@ -473,9 +463,6 @@ impl TrialTarget {
     }
 
     /// Reopens the handles closed by [`Self::close_handles`].
-    ///
-    /// # Errors
-    /// If the working directory no longer exists.
     pub fn reopen_handles(&mut self) -> Result<(), TargetError> {
         self.access.reopen_handles()
     }
@@ -491,9 +478,6 @@ impl TrialTarget {
     }
 
     /// Removes the working directory, unless it should be kept.
-    ///
-    /// # Errors
-    /// If something could not be removed.
     pub fn remove(mut self) -> Result<(), TargetError> {
         self.clean_up()
     }

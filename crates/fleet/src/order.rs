@@ -209,7 +209,6 @@ pub enum Report {
     Released,
     /// Settings with their sources. After an invalidation: what was cached before and after it.
     Facts(Vec<Fact>),
-    /// A reading of the clocks.
     Clock(ClockReading),
     /// The host may be changed.
     Opened,

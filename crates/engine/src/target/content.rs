@@ -115,9 +115,6 @@ impl TrialTarget {
 
     /// Reads what a pass over ranges has left in this share's files, and counts the bytes that are
     /// in pieces without a difference. Returns `None` if the run or the pass needs no such check.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn count_right_bytes(
         &self,
         spec: &RunSpec,

@@ -88,7 +88,6 @@ pub(crate) enum Step {
         link: PathBuf,
         /// The program it points to, and its arguments.
         argv: Vec<String>,
-        /// The user to run as.
         user: RunAs,
     },
     /// Waits until something answers on a loopback TCP port.
@@ -115,7 +114,6 @@ pub(crate) enum Step {
     },
     /// Waits until a system's program answers on a loopback TCP port.
     AwaitService {
-        /// The port.
         port: u16,
         /// Time limit.
         limit: Duration,

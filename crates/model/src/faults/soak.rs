@@ -171,7 +171,6 @@ impl IntervalStats {
 pub struct Recovery {
     /// Calls retransmitted because no reply arrived in time.
     pub retransmissions: u64,
-    /// Reconnects.
     pub reconnects: u64,
     /// Calls resent over a new connection.
     pub replays: u64,

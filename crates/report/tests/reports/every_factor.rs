@@ -69,7 +69,6 @@ fn bases() -> Vec<RunSpec> {
     bases
 }
 
-/// Returns two levels of a setting.
 fn two_levels(setting: Setting) -> [Value; 2] {
     if setting == Setting::ClientHosts {
         return [Value::Number(3), Value::Number(2)];
