@@ -23,9 +23,6 @@ const RUN: &str = "axe.run(document, { resultTypes: ['violations'] }).then(({ vi
         `${id} (${impact}): ${target.join(' ')}: ${failureSummary.replace(/\\s+/g, ' ')}`)))";
 
 /// Examines a page as it is, on a screen and on a phone, light and dark.
-///
-/// # Errors
-/// If axe finds something.
 pub fn expect_no_findings(tab: &mut Tab<'_>, page: &str) -> Result<()> {
     tab.eval(SCRIPT)?;
     for width in WIDTHS {

@@ -55,9 +55,6 @@ pub struct Tab<'a> {
 
 impl Browser {
     /// Starts the browser.
-    ///
-    /// # Errors
-    /// If there is no Chromium.
     pub fn start() -> Result<Self> {
         let profile = TempDir::with_prefix("dfsbench-chromium-")?;
         let mut command = Command::new("sh");
@@ -92,9 +89,6 @@ impl Browser {
     }
 
     /// Opens an empty page.
-    ///
-    /// # Errors
-    /// If the browser has ended.
     pub fn open_tab(&mut self) -> Result<Tab<'_>> {
         let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }))?;
         let params = json!({ "targetId": target["targetId"], "flatten": true });
@@ -141,9 +135,6 @@ impl Drop for Browser {
 
 impl Tab<'_> {
     /// Opens an address and waits until it has loaded.
-    ///
-    /// # Errors
-    /// If it can't be opened.
     pub fn open(&mut self, url: &str) -> Result<()> {
         let opened = self.call("Page.navigate", &json!({ "url": url }))?;
         ensure!(opened.get("errorText").is_none(), "{url}: {}", opened["errorText"]);
@@ -151,9 +142,6 @@ impl Tab<'_> {
     }
 
     /// Evaluates an expression in the page, and awaits it if it is a promise.
-    ///
-    /// # Errors
-    /// If it throws.
     pub fn eval(&mut self, expression: &str) -> Result<Value> {
         let params =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
@@ -177,9 +165,6 @@ impl Tab<'_> {
     }
 
     /// Checks that an expression has a value.
-    ///
-    /// # Errors
-    /// If it has another.
     pub fn expect(&mut self, expression: &str, expected: &Value) -> Result<()> {
         let found = self.eval(expression)?;
         ensure!(found == *expected, "{expression} is {found} instead of {expected}");
@@ -187,9 +172,6 @@ impl Tab<'_> {
     }
 
     /// Presses keys, one after the other: `Tab`, `Enter`, `Space`, `ArrowDown`, `ArrowRight`.
-    ///
-    /// # Errors
-    /// If the browser has ended.
     pub fn press_keys(&mut self, keys: &[&str]) -> Result<()> {
         for key in keys {
             let (code, text) = match *key {
@@ -212,9 +194,6 @@ impl Tab<'_> {
     }
 
     /// Makes the page as wide as a phone or a screen, in pixels.
-    ///
-    /// # Errors
-    /// If the browser has ended.
     pub fn resize(&mut self, width: u32) -> Result<()> {
         let params = json!({ "width": width, "height": 900, "deviceScaleFactor": 1,
             "mobile": width < 600 });
@@ -222,17 +201,11 @@ impl Tab<'_> {
     }
 
     /// Keeps pages opened from now on from running their own scripts.
-    ///
-    /// # Errors
-    /// If the browser has ended.
     pub fn forbid_scripts(&mut self) -> Result<()> {
         self.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true })).map(|_| ())
     }
 
     /// Sets the color scheme that the page's reader prefers.
-    ///
-    /// # Errors
-    /// If the browser has ended.
     pub fn set_colours(&mut self, colours: Colours) -> Result<()> {
         let value = if colours == Colours::Dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": value }]);

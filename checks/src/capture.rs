@@ -78,18 +78,12 @@ impl Capture {
     }
 
     /// Ends the capture once it has seen everything so far, and dissects it.
-    ///
-    /// # Errors
-    /// If tshark fails.
     pub fn finish(mut self) -> Result<Frames> {
         self.end()?;
         Frames::parse(&self.dissect("rpc", &FIELDS)?)
     }
 
     /// Ends the capture once it has seen everything so far.
-    ///
-    /// # Errors
-    /// If it does not see our own datagram in time.
     pub fn end(&mut self) -> Result<()> {
         self.await_marker("dfsbench-capture-ends")?;
         // On Ctrl-C it writes its last packet completely; if killed, it may not.
@@ -98,9 +92,6 @@ impl Capture {
     }
 
     /// Prints fields of each frame, with the port decoded as this protocol.
-    ///
-    /// # Errors
-    /// If tshark fails.
     pub fn dissect(&self, as_what: &str, fields: &[&str]) -> Result<String> {
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(self.file()).args(["-T", "fields", "-E", "separator=/t"]);

@@ -37,9 +37,6 @@ pub struct TlsCapture {
 
 impl TlsCapture {
     /// Ends a capture and dissects it.
-    ///
-    /// # Errors
-    /// If tshark fails.
     pub fn dissect(mut capture: Capture) -> Result<Self> {
         capture.end()?;
         Ok(Self {

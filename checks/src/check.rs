@@ -136,9 +136,6 @@ impl Progress {
 
 /// Sets up something that the running check shares with others: its time doesn't count, and the
 /// processes it starts outlive the check.
-///
-/// # Errors
-/// Those of the setup.
 pub fn set_up<T>(act: impl FnOnce() -> Result<T>) -> Result<T> {
     let current = CURRENT.take();
     if let Some(progress) = &current {

@@ -36,9 +36,6 @@ pub struct Machine {
 
 impl Machine {
     /// Starts the machine.
-    ///
-    /// # Errors
-    /// If the nodes don't become idle in time.
     pub fn start() -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-cluster-")?;
         let ticket = guard::remove_folder(folder.path());
@@ -95,9 +92,6 @@ impl Machine {
     }
 
     /// Kills a process inside.
-    ///
-    /// # Errors
-    /// If there is none with that id.
     pub fn kill(&self, id: &str) -> Result<()> {
         proc::capture_stdout(self.inside("kill").args(["-9", id])).map(drop)
     }

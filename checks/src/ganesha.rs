@@ -47,17 +47,11 @@ impl Ganesha {
 
     /// Starts it as an NFSv4.0 client of the server on this port, whose `/export` it serves as
     /// `/proxy`.
-    ///
-    /// # Errors
-    /// Same as [`Ganesha::start`].
     pub fn before(port: u16) -> Result<Self> {
         Self::with(&PROXY.replace("BEHIND", &port.to_string()), &|command| command)
     }
 
     /// Starts it through the caller's command, with the caller's directory as `/vfs`.
-    ///
-    /// # Errors
-    /// Same as [`Ganesha::start`].
     pub fn serving(folder: &Path, around: &dyn Fn(Command) -> Command) -> Result<Self> {
         Self::with(&OWN.replace("FOLDER/vfs", &folder.display().to_string()), around)
     }
@@ -87,9 +81,6 @@ impl Ganesha {
     }
 
     /// Kills it (SIGKILL) and starts it again, with the same directories and ports.
-    ///
-    /// # Errors
-    /// If it doesn't come up again.
     pub fn crash(&mut self) -> Result<()> {
         self.process.kill();
         self.process = Background::start(&mut self.command)?;

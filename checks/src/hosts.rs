@@ -61,9 +61,6 @@ struct Host {
 
 impl Lab {
     /// Starts this many hosts, and waits until ssh reaches all of them.
-    ///
-    /// # Errors
-    /// If one can't be started, or we aren't root.
     pub fn start(hosts: u32) -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-hosts-")?;
         let id = format!("{}-{}", std::process::id(), STARTED.fetch_add(1, Relaxed));
@@ -184,9 +181,6 @@ impl Lab {
     }
 
     /// Runs a program on a host and returns its output.
-    ///
-    /// # Errors
-    /// If it fails.
     pub fn run_on(&self, host: usize, words: &[&str]) -> Result<String> {
         proc::capture_text(self.command_on(host).args(words))
     }
@@ -201,9 +195,6 @@ impl Lab {
 
     /// Kills the programs of a host whose names start with `start`, and returns how many there
     /// were.
-    ///
-    /// # Errors
-    /// If they can't be listed.
     pub fn kill_programs(&self, host: usize, start: &str) -> Result<usize> {
         let namespace = &self.hosts[host].namespace;
         let pids = proc::capture_text(Command::new("ip").args(["netns", "pids", namespace]))?;
@@ -221,9 +212,6 @@ impl Lab {
     }
 
     /// Returns the command of a run on the first two hosts; `work` is factors and workloads.
-    ///
-    /// # Errors
-    /// If the plan can't be written.
     pub fn campaign(&self, config: &str, work: &str) -> Result<Command> {
         for host in 0..2 {
             self.clear_host(host)?;
@@ -238,17 +226,11 @@ impl Lab {
     }
 
     /// Makes a run as in [`Lab::campaign`], and returns its output.
-    ///
-    /// # Errors
-    /// If it can't be started.
     pub fn finish_campaign(&self, config: &str, work: &str) -> Result<Output> {
         proc::capture_output(&mut self.campaign(config, work)?)
     }
 
     /// Starts a long campaign, and waits until the first host is working.
-    ///
-    /// # Errors
-    /// If no host works in time.
     pub fn start_long_campaign(&self, work: &str) -> Result<Background> {
         let mut command = self.campaign("config", work)?;
         let out = |name: &str| fs::File::create(self.folder.path().join(name));
@@ -266,17 +248,11 @@ impl Lab {
     }
 
     /// Returns what the most recently started campaign has printed on stdout.
-    ///
-    /// # Errors
-    /// If none was started.
     pub fn output_text(&self) -> Result<String> {
         Ok(fs::read_to_string(self.folder.path().join("stdout"))?)
     }
 
     /// Kills agents of these hosts, all at once, and returns how many there were.
-    ///
-    /// # Errors
-    /// If they can't be listed.
     pub fn kill_agents(&self, hosts: &[usize]) -> Result<usize> {
         let mut pids = Vec::new();
         for host in hosts {
@@ -337,9 +313,6 @@ impl Lab {
     }
 
     /// Waits until a host has no agent, program, working directory or mount of ours.
-    ///
-    /// # Errors
-    /// If something is left at the limit.
     pub fn await_nothing(&self, host: usize, limit: Duration) -> Result<()> {
         let clean = wait_until(limit, "cleaning up", || {
             self.list_left(host).is_ok_and(|left| left == NOTHING_LEFT)
@@ -368,9 +341,6 @@ impl Drop for Lab {
 const NOTHING_LEFT: &str = "[]";
 
 /// Runs ip(8) with these words.
-///
-/// # Errors
-/// If it fails.
 pub fn ip(words: &[&str]) -> Result<()> {
     proc::capture_stdout(Command::new("ip").args(words)).map(|_| ())
 }

@@ -34,7 +34,6 @@ pub struct Protocol {
     pub proto: &'static str,
 }
 
-/// Returns a protocol.
 pub const fn protocol(version: &'static str, proto: &'static str) -> Protocol {
     Protocol { version, proto }
 }
@@ -71,9 +70,6 @@ pub struct Counters {
 
 /// Tries again as long as the checks can't even start: ganesha answers before it has its own client
 /// at the server behind it.
-///
-/// # Errors
-/// Those of the check.
 pub fn retry_until_begun(check: impl Fn() -> Result<()>) -> Result<()> {
     let begun = Instant::now();
     loop {
@@ -105,9 +101,6 @@ pub fn check_captured_tls(address: &str, export: &Export) -> Result<()> {
 }
 
 /// Runs the checks of libnfs on our server.
-///
-/// # Errors
-/// If one of them fails.
 pub fn check_by_libnfs(version: &str, export: &Export) -> Result<()> {
     let mut command = if version == "2" {
         let mut command = Command::new(native::libnfs2_checks()?);
@@ -127,9 +120,6 @@ pub fn check_by_libnfs(version: &str, export: &Export) -> Result<()> {
 }
 
 /// Runs all checks at one address.
-///
-/// # Errors
-/// Same as [`check_output`].
 pub fn check_all(address: &str, flags: &[&str]) -> Result<Counters> {
     check_output(
         Command::new(repo::example_path(Profile::Debug, "interop")).arg(address).args(flags),
@@ -158,9 +148,6 @@ pub fn check_output(command: &mut Command) -> Result<Counters> {
 }
 
 /// Captures a run and dissects it; repeated if the capture lost something.
-///
-/// # Errors
-/// If the wire and the client's counters differ.
 pub fn check_captured(protocol: Protocol, export: &Export) -> Result<()> {
     let (version, minor) = protocol.numbers();
     for _ in 0..CAPTURES_MAX {

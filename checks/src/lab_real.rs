@@ -12,9 +12,6 @@ use crate::proc;
 use crate::repo::{self, Profile};
 
 /// Returns the path of the program, which `cargo xtask` has built.
-///
-/// # Errors
-/// If it isn't built.
 pub fn find() -> Result<PathBuf> {
     let path = repo::example_path(Profile::Debug, "lab_real");
     ensure!(path.is_file(), "{} isn't built: run `cargo xtask real`", path.display());
@@ -23,9 +20,6 @@ pub fn find() -> Result<PathBuf> {
 
 /// Runs a check in a new mount and network namespace, so that after a failure at most a loop device
 /// is left.
-///
-/// # Errors
-/// If the check fails.
 pub fn run_here(program: &Path, name: &str) -> Result<()> {
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--net", "--"]).arg(program).arg(name);

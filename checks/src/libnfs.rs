@@ -17,7 +17,6 @@ use crate::proc;
 pub struct Export {
     /// Port of NFS.
     pub port: u16,
-    /// Port of MOUNT.
     pub mount_port: u16,
     /// Path of the export, with a leading slash.
     pub path: String,
@@ -72,9 +71,6 @@ pub fn list_files(export: &Export) -> Result<Vec<String>> {
 }
 
 /// Compares two contents byte by byte and reports the first difference.
-///
-/// # Errors
-/// If they differ.
 pub fn compare_bytes(what: &str, got: &[u8], want: &[u8]) -> Result<()> {
     for (index, (got, want)) in got.iter().zip(want).enumerate() {
         ensure!(got == want, "{what}: differs first at byte {index}");

@@ -65,17 +65,11 @@ pub fn lose(words: &[&str]) -> Result<Value> {
 }
 
 /// Checks that a volume with two copies keeps everything acknowledged.
-///
-/// # Errors
-/// If it doesn't, or can't be measured.
 pub fn check_replica() -> Result<()> {
     check_kept(&lose(&["replica", "2"])?, &PROMISES, "survives loss of a server")
 }
 
 /// Checks that a distributed volume loses the files on the lost server.
-///
-/// # Errors
-/// If it doesn't, or can't be measured.
 pub fn check_distribute() -> Result<()> {
     check_lost(&lose(&[])?, &PROMISES, "none")
 }

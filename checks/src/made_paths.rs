@@ -16,9 +16,6 @@ pub const TRACED: &str = "trace=open,openat,creat,mkdir,mkdirat,symlink,symlinka
 
 /// Reads the paths created by a program that ran in `current`, leaving out the kernel's own file
 /// systems.
-///
-/// # Errors
-/// If a file of strace can't be read.
 pub fn read(folder: &Path, prefix: &str, current: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut paths = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -74,9 +71,6 @@ pub struct Table {
 
 impl Table {
     /// Parses the table of a page; `known` has the placeholders for paths of this machine.
-    ///
-    /// # Errors
-    /// If it has no table of paths.
     pub fn parse(page: &str, known: &[(&str, &str)]) -> Result<Self> {
         let mut patterns = Vec::new();
         for line in page.lines() {

@@ -61,9 +61,6 @@ pub fn make_bytes(len: usize) -> Vec<u8> {
 }
 
 /// Writes a file of this size and waits until it is on disk.
-///
-/// # Errors
-/// If it can't be written.
 pub fn write_file(path: &Path, len: u64) -> Result<()> {
     let write = || {
         let mut file = File::create(path)?;

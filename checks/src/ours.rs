@@ -78,7 +78,6 @@ impl Ours {
         command
     }
 
-    /// Returns the command of a run.
     pub fn run_command(self, run: &Run<'_>) -> Command {
         let mut command = self.command();
         command.arg("run").arg(run.target).arg("--results").arg(run.results).args(run.flags);
@@ -86,25 +85,16 @@ impl Ours {
     }
 
     /// Makes a run, and fails if its exit code isn't 0.
-    ///
-    /// # Errors
-    /// If it is another.
     pub fn run(self, run: &Run<'_>) -> Result<()> {
         proc::capture_stdout(&mut self.run_command(run)).map(|_| ())
     }
 
     /// Makes a run and returns its output, whatever its exit code.
-    ///
-    /// # Errors
-    /// If it can't be started.
     pub fn try_run(self, run: &Run<'_>) -> Result<Output> {
         proc::capture_output(&mut self.run_command(run))
     }
 
     /// Prints the report of a results file in a format.
-    ///
-    /// # Errors
-    /// If the report fails.
     pub fn report(self, results: &Path, format: &str) -> Result<Vec<u8>> {
         let mut command = self.command();
         command.arg("report").arg("--results").arg(results).args(["--format", format]);
@@ -112,9 +102,6 @@ impl Ours {
     }
 
     /// Returns the evidence of a caveat in a results file, from the first pass that has it.
-    ///
-    /// # Errors
-    /// If the report fails, or has no passes.
     pub fn evidence(self, results: &Path, code: &str) -> Result<Option<String>> {
         find_evidence(&serde_json::from_slice(&self.report(results, "json")?)?, code)
     }
@@ -141,9 +128,6 @@ impl Ours {
     }
 
     /// Starts our NFS server with this much memory, such as `64MiB`.
-    ///
-    /// # Errors
-    /// If it doesn't print its address.
     pub fn serve(self, memory: &str, flags: &[&str]) -> Result<Serve> {
         let mut command = self.command();
         command.args(["serve", "--memory", memory]).args(flags).stderr(Stdio::null());
@@ -155,9 +139,6 @@ impl Ours {
 }
 
 /// Returns the evidence of a caveat in a report as JSON, of the first pass that has it.
-///
-/// # Errors
-/// If it has no passes.
 pub fn find_evidence(report: &Value, code: &str) -> Result<Option<String>> {
     let members = |value: &Value, name: &str| value[name].as_array().cloned();
     let runs = members(report, "runs").unwrap_or_default();

@@ -68,9 +68,6 @@ fn describe_code(code: Option<i32>) -> String {
 }
 
 /// Runs a command and returns its output, whatever its exit code.
-///
-/// # Errors
-/// If it can't be started.
 pub fn capture_output(command: &mut Command) -> Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = spawn_command(command)?;
@@ -151,9 +148,6 @@ pub struct Background {
 
 impl Background {
     /// Starts a command in the background.
-    ///
-    /// # Errors
-    /// If it can't be started.
     pub fn start(command: &mut Command) -> Result<Self> {
         let child = spawn_command(command)?;
         let ticket = guard::kill_process(child.id());
@@ -224,9 +218,6 @@ impl Background {
     }
 
     /// Interrupts it like Ctrl-C (SIGINT), and waits for it like [`Background::await_end`].
-    ///
-    /// # Errors
-    /// If no signal can be sent, or as there.
     pub fn interrupt(&mut self, patience: Duration) -> Result<Option<i32>> {
         capture_stdout(Command::new("kill").args(["-INT", &self.id().to_string()]))?;
         self.await_end(patience)
@@ -261,9 +252,6 @@ impl Drop for Background {
 }
 
 /// Returns a loopback port that is currently free for TCP.
-///
-/// # Errors
-/// If the kernel has none left.
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())

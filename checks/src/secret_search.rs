@@ -25,9 +25,6 @@ const TICK: Duration = Duration::from_millis(20);
 /// Runs `dfsbench` with a plan in the lab's folder and the secret in its environment. Checks that
 /// no process has the value in its command line meanwhile, and that no file or output contains it
 /// afterwards.
-///
-/// # Errors
-/// If it is found anywhere.
 pub fn run_with_secret(lab: &Lab, plan: &str) -> Result<Output> {
     let at = |name: &str| lab.folder.path().join(name);
     fs::write(at("secret.toml"), plan)?;

@@ -160,9 +160,6 @@ pub fn find_library(name: &str) -> Option<std::path::PathBuf> {
 }
 
 /// Installs missing parts.
-///
-/// # Errors
-/// If a part is missing and can't be installed.
 pub fn install_missing() -> Result<()> {
     let missing = report_missing();
     if !missing.is_empty() {
@@ -173,9 +170,6 @@ pub fn install_missing() -> Result<()> {
 }
 
 /// Reports missing parts without changing anything.
-///
-/// # Errors
-/// If a part is missing.
 pub fn check_installed() -> Result<()> {
     let missing = report_missing();
     let hint = "`cargo xtask setup` as root installs them";
@@ -194,9 +188,6 @@ fn report_missing() -> Vec<&'static Requirement> {
 }
 
 /// Installs missing parts of the file systems that recipes set up.
-///
-/// # Errors
-/// If a part is missing and can't be installed.
 pub fn install_systems() -> Result<()> {
     install_packages(&SYSTEM_PARTS.each_ref().map(|part| part.package))?;
     if proc::on_path("osnfs") {
@@ -210,9 +201,6 @@ pub fn install_systems() -> Result<()> {
 }
 
 /// Installs missing packages from this list; prints nothing if none are missing.
-///
-/// # Errors
-/// If a part is missing and can't be installed.
 pub fn install_packages(names: &[&str]) -> Result<()> {
     let missing = find_missing(names);
     if missing.is_empty() { Ok(()) } else { install_all(&missing) }

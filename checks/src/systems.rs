@@ -59,9 +59,6 @@ impl Subject {
     }
 
     /// Measures it with each of this number of settings, with the workload [`SHORT`].
-    ///
-    /// # Errors
-    /// Same as [`Subject::measure`].
     pub fn measure_short(&self, lab: &Lab, settings: usize) -> Result<()> {
         self.measure(lab, SHORT, settings * SHORT_PASSES)
     }
@@ -77,9 +74,6 @@ impl Subject {
     }
 
     /// Measures it, and returns the report as JSON, with the cross-checks and caveats of each pass.
-    ///
-    /// # Errors
-    /// If it can't be measured at all.
     pub fn report(&self, lab: &Lab, work: &str) -> Result<Value> {
         let output = proc::capture_output(&mut self.command(lab, work)?)?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -90,9 +84,6 @@ impl Subject {
 
     /// Kills controller and agents during the measurement, cleans up, and checks that the hosts are
     /// restored.
-    ///
-    /// # Errors
-    /// If it isn't reached, or something is left.
     pub fn kill_and_clean(&self, lab: &Lab) -> Result<()> {
         let before = self.list_left(lab)?;
         let out = |name: &str| fs::File::create(lab.folder.path().join(name));
@@ -115,9 +106,6 @@ impl Subject {
     /// campaign; cleans up each time, and checks that the hosts are restored.
     ///
     /// `DFSBENCH_CHECK_SEED` determines the moments, which are printed.
-    ///
-    /// # Errors
-    /// If something is left.
     pub fn kill_at_moments(&self, lab: &Lab, count: u32) -> Result<()> {
         let seed = match std::env::var("DFSBENCH_CHECK_SEED") {
             Ok(text) => text.parse().context("DFSBENCH_CHECK_SEED")?,

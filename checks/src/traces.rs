@@ -92,9 +92,6 @@ struct Kind {
 }
 
 /// Captures a run over a protocol and compares the counts; repeated if the capture lost something.
-///
-/// # Errors
-/// If the counts differ.
 pub fn check_counts(ours: Ours, protocol: Protocol, export: &Export) -> Result<()> {
     for _ in 0..CAPTURES_MAX {
         let capture = capture_run(ours, protocol, export)?;
@@ -115,9 +112,6 @@ pub fn check_counts(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
 }
 
 /// Captures a run, and counts the calls of its trace with the reader in the documentation.
-///
-/// # Errors
-/// If its counts differ from those of dfsbench.
 pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<()> {
     ensure!(proc::on_path("python3"), "python3 is missing");
     let capture = capture_run(ours, protocol, export)?;
@@ -181,9 +175,6 @@ pub struct TransferredBytes {
 
 /// Captures a run over a protocol and replays it in a directory and on another server, over the
 /// same protocol or another one: each operation is executed and ends as in the trace.
-///
-/// # Errors
-/// If one doesn't.
 pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &str) -> Result<()> {
     for _ in 0..CAPTURES_MAX {
         let capture = capture_run(ours, protocol, export)?;
@@ -205,9 +196,6 @@ pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &st
 
 /// Replays a trace with a command of our program: each operation ends as in the trace. Returns the
 /// bytes transferred.
-///
-/// # Errors
-/// If one doesn't.
 pub fn replay_faithfully(
     mut command: Command,
     trace: &Path,
@@ -234,9 +222,6 @@ pub fn replay_faithfully(
 
 /// Captures loopback in its own network namespace, with dumpcap and with dfsbench, while an op mix
 /// is running: both traces have the same operations, and nothing is counted twice.
-///
-/// # Errors
-/// If they differ.
 pub fn check_interface(ours: Ours) -> Result<()> {
     let folder = TempDir::with_prefix("dfsbench-trace-")?;
     // Each capture records its start: ours is the time of its socket, so it starts first.

@@ -33,7 +33,6 @@ const LEAVING: Duration = Duration::from_secs(30);
 const OPEN_MPI: [&str; 4] =
     ["--launcher", "mpi", "--launch-with", "mpirun.openmpi --oversubscribe"];
 
-/// Launch with MPICH.
 const MPICH: [&str; 4] = ["--launcher", "mpi", "--launch-with", "mpirun.mpich"];
 
 /// Launch with Slurm, outside an allocation.

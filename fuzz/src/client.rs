@@ -88,11 +88,9 @@ pub enum Step<'a> {
         /// Selects one of the open calls.
         call: u8,
     },
-    /// Reconnects.
     Reconnect,
     /// Time passes, in units of 10 ms.
     Wait {
-        /// Number of ticks.
         ticks: u16,
     },
 }
@@ -471,7 +469,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) on: &'a File,
     /// The second file of operations that have two.
     pub(crate) to: &'a File,
-    /// The name in it.
     pub(crate) name: &'a [u8],
     /// Offset in bytes.
     pub(crate) offset: u64,

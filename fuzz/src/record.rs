@@ -36,7 +36,6 @@ pub struct Stream<'a> {
     pub record_bytes_max: u16,
     /// Lengths of the pieces, used cyclically; after a 0, the rest arrives at once.
     pub cuts: Vec<u16>,
-    /// The parts of the stream.
     pub parts: Vec<StreamPart<'a>>,
 }
 

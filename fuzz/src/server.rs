@@ -130,7 +130,6 @@ impl Rig {
         rig
     }
 
-    /// Mounts the export.
     fn mount_export(&mut self, version: ProtocolVersion) -> File {
         let mount = mount3::Call::Mnt(b"/export");
         let is_v2 = version == ProtocolVersion::V2;

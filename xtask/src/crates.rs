@@ -21,9 +21,6 @@ use crate::steps::Steps;
 use crate::{proc, repo};
 
 /// Packages, installs and tries the program, and counts.
-///
-/// # Errors
-/// If there is no space for temporary files.
 pub fn run() -> Result<bool> {
     let scratch = TempDir::with_prefix("dfsbench-crates-")?;
     let packed = scratch.path().join("packed");

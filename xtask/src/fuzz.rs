@@ -89,9 +89,6 @@ pub struct Options {
 }
 
 /// Executes the options; returns `false` if a target failed.
-///
-/// # Errors
-/// If the targets can't be built.
 pub fn run(options: &Options) -> Result<bool> {
     let fuzzer = Fuzzer::build()?;
     let targets = fuzzer.targets(options.target.as_deref())?;
@@ -107,9 +104,6 @@ pub fn run(options: &Options) -> Result<bool> {
 }
 
 /// Runs a number of inputs of every target with a fixed seed, one target per CPU at a time.
-///
-/// # Errors
-/// If the targets can't be built.
 pub fn run_everything() -> Result<Count> {
     let fuzzer = Fuzzer::build()?;
     Ok(fuzzer.run_all(&fuzzer.targets(None)?, FuzzLimit::Inputs, Some(SEED)))

@@ -28,9 +28,6 @@ pub fn list_path() -> PathBuf {
 }
 
 /// Builds these tests of the workspace, and lists their programs.
-///
-/// # Errors
-/// If they don't compile.
 pub fn build(targets: &[String]) -> Result<()> {
     let mut list = tools::command(&["cargo", "nextest", "list"]);
     list.args(["--list-type", "binaries-only", "--message-format", "json", "--cargo-quiet"]);
@@ -40,9 +37,6 @@ pub fn build(targets: &[String]) -> Result<()> {
 }
 
 /// Runs the tests of a profile, and repeats those that fail.
-///
-/// # Errors
-/// If nextest can't run them.
 pub fn run(profile: &str, targets: &[String]) -> Result<Count> {
     let report = repo::root().join("target/nextest").join(profile).join("junit.xml");
     if report.exists() {

@@ -33,9 +33,6 @@ pub fn target() -> String {
 }
 
 /// Builds the program, in the debug profile, and returns its path.
-///
-/// # Errors
-/// If it doesn't build.
 pub fn build_dfsbench() -> Result<PathBuf> {
     let folder = repo::target_folder().join("static");
     // Line tables would be most of the data copied to a machine.
@@ -50,9 +47,6 @@ pub fn build_dfsbench() -> Result<PathBuf> {
 ///
 /// Its bytes don't depend on the locations of the sources, the toolchain and cargo's home: all
 /// paths in it are those of [`remapped_paths`].
-///
-/// # Errors
-/// If it doesn't build.
 pub fn build_release(sources: &Path, folder: &Path) -> Result<PathBuf> {
     let mut rust = LINKED_STATICALLY.to_owned();
     let mut c = Vec::new();
@@ -97,9 +91,6 @@ fn remapped_paths(sources: &Path, build: &Path) -> Result<Vec<(String, &'static 
 }
 
 /// Builds the program and prints its path.
-///
-/// # Errors
-/// If it doesn't build.
 pub fn build_and_print() -> Result<bool> {
     println!("{}", build_dfsbench()?.display());
     Ok(true)

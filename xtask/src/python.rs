@@ -65,9 +65,6 @@ pub fn make_environment(environment: &Path, requirements: &Path) -> Result<()> {
 }
 
 /// Builds the program with the features of a release, in the debug profile, and returns its path.
-///
-/// # Errors
-/// If it doesn't build.
 pub fn build_program() -> Result<PathBuf> {
     let mut cargo = repo::cargo();
     cargo.args(["build", "--package", "dfsbench", "--features", "parquet", "--quiet"]);

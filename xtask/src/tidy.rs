@@ -45,9 +45,6 @@ impl fmt::Display for Finding {
 }
 
 /// Runs every rule over the repository and prints what was found; `true` if nothing was.
-///
-/// # Errors
-/// If a page or the metadata can't be read.
 pub fn run() -> Result<bool> {
     let findings = find_all()?;
     for finding in &findings {

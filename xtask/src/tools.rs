@@ -27,9 +27,6 @@ const PROOFS: [&[&str]; 3] = [
 const PAGES: [&str; 5] = [".github", "docs", "integrations", "python", "*.md"];
 
 /// Installs the tools if one of them is missing or outdated.
-///
-/// # Errors
-/// If they can't be installed.
 pub fn install_missing() -> Result<()> {
     if are_usable() {
         return Ok(());
@@ -75,9 +72,6 @@ fn environment() -> PathBuf {
 }
 
 /// Checks licenses, sources and bans of all dependencies by `deny.toml`.
-///
-/// # Errors
-/// If one violates them.
 pub fn check_dependencies() -> Result<()> {
     let words = "cargo deny --all-features --locked --log-level error check bans licenses sources";
     let words: Vec<&str> = words.split(' ').collect();
@@ -85,9 +79,6 @@ pub fn check_dependencies() -> Result<()> {
 }
 
 /// Checks links within the repository, including those to headings.
-///
-/// # Errors
-/// If one is broken.
 pub fn check_links() -> Result<()> {
     proc::run_within(
         RUN_MAX,

@@ -107,9 +107,6 @@ pub fn run(options: &Options) -> Result<bool> {
 ///
 /// Making them takes minutes, in which at most one CPU is busy and often waits for the archive; so
 /// they are made while the sources are checked and built.
-///
-/// # Errors
-/// If the process can't be started.
 pub fn start_making_images() -> Result<Background> {
     let ours = env::current_exe().context("the path of this program")?;
     let mut command = Command::new("nice");

@@ -39,9 +39,6 @@ pub struct Output {
 
 impl Output {
     /// Returns the snapshot with this name.
-    ///
-    /// # Errors
-    /// If none was taken.
     pub fn at(&self, name: &str) -> Result<&MountStats> {
         self.snapshots.get(name).with_context(|| format!("no snapshot {name:?} was taken"))
     }
@@ -65,9 +62,6 @@ impl Output {
 
 impl Mount<'_> {
     /// Mounts, runs the script and unmounts, even after a failure.
-    ///
-    /// # Errors
-    /// If any of it fails.
     pub fn run(&self, script: &str) -> Result<Output> {
         let Self { lab, client, source, options } = self;
         let line = format!(
@@ -81,9 +75,6 @@ impl Mount<'_> {
     }
 
     /// Same as [`Mount::check_data`], and makes sure that the options are in effect.
-    ///
-    /// # Errors
-    /// If bytes, counters or options differ.
     pub fn check_data_and_options(&self) -> Result<()> {
         let output = self.check_data()?;
         let wanted: Vec<&str> = self.options.split(',').collect();
@@ -96,9 +87,6 @@ impl Mount<'_> {
     ///
     /// A new mount reads all bytes from the server, reading again none, and reading after the
     /// caches were dropped all of them again.
-    ///
-    /// # Errors
-    /// If bytes or counters differ.
     pub fn check_data(&self) -> Result<Output> {
         let output = self.run(&format!(
             "head -c {FILE_BYTES} /dev/urandom >/tmp/want; \

@@ -30,9 +30,7 @@ const KILL_AGENTS: &str = "for process in /proc/[0-9]*; do \
 
 /// The machines of a new laboratory.
 pub struct NewLab {
-    /// Suite of the server.
     pub server: Suite,
-    /// Suite of each client.
     pub clients: Vec<Suite>,
     /// Largest packet on the network, in bytes.
     pub mtu: u16,
@@ -103,9 +101,6 @@ impl Lab {
     }
 
     /// Opens the laboratory in a directory.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn open(folder: &Path) -> Result<Self> {
         let folder =
             folder.canonicalize().with_context(|| format!("no lab in {}", folder.display()))?;
@@ -114,9 +109,6 @@ impl Lab {
     }
 
     /// Ends the machines of a directory and removes its network; the disks stay.
-    ///
-    /// # Errors
-    /// If a machine won't end.
     pub fn shut_down(folder: &Path) -> Result<()> {
         if !Plan::is_in(folder) {
             return Ok(());
@@ -130,9 +122,6 @@ impl Lab {
     }
 
     /// Freezes all machines with their disks, and ends them; see [`Lab::restore`].
-    ///
-    /// # Errors
-    /// If one isn't running or can't be saved.
     pub fn save(&self) -> Result<()> {
         self.close_connections();
         self.act_on_all(|machine| self.emulator(machine).save())?;
@@ -221,9 +210,6 @@ impl Lab {
     }
 
     /// Runs a line like [`Lab::ssh`], for at most this many seconds.
-    ///
-    /// # Errors
-    /// Same as [`Lab::ssh`].
     pub fn ssh_within(&self, host: &str, line: &str, max_s: u32) -> Result<String> {
         let output =
             proc::capture_output(&mut ssh::build_command(&self.folder, host, line, max_s))?;
@@ -253,9 +239,6 @@ impl Lab {
     }
 
     /// Sets the largest packet of the network, in bytes; the guests' network cards are set by ssh.
-    ///
-    /// # Errors
-    /// If the laboratory is down.
     pub fn set_mtu(&self, mtu: u16) -> Result<()> {
         self.space.set_mtu(&self.plan.machines, mtu)
     }
@@ -269,17 +252,11 @@ impl Lab {
     }
 
     /// Puts a guest back on the network.
-    ///
-    /// # Errors
-    /// Same as [`Lab::unplug`].
     pub fn plug_in(&self, host: &str) -> Result<()> {
         self.space.plug_in(self.machine(host)?)
     }
 
     /// Kills our agents on a guest, identified by the path that the program was copied to.
-    ///
-    /// # Errors
-    /// If the guest can't be reached.
     pub fn kill_agents(&self, host: &str) -> Result<()> {
         self.ssh(host, KILL_AGENTS).map(drop)
     }

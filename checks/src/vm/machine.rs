@@ -148,9 +148,6 @@ impl Plan {
     const FILE: &str = "lab.json";
 
     /// Writes it to a laboratory's directory.
-    ///
-    /// # Errors
-    /// If it can't be written.
     pub fn save(&self, folder: &Path) -> Result<()> {
         let path = folder.join(Self::FILE);
         let text = serde_json::to_string_pretty(self)?;
@@ -158,9 +155,6 @@ impl Plan {
     }
 
     /// Reads it from a laboratory's directory.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn load(folder: &Path) -> Result<Self> {
         let path = folder.join(Self::FILE);
         let text = fs::read_to_string(&path).with_context(|| {

@@ -59,9 +59,6 @@ impl Space {
     }
 
     /// Sets the largest packet of the bridge and everything on it, in bytes.
-    ///
-    /// # Errors
-    /// If there is no such network.
     pub fn set_mtu(&self, machines: &[Machine], mtu: u16) -> Result<()> {
         let mtu = mtu.to_string();
         for machine in machines {
@@ -71,25 +68,16 @@ impl Space {
     }
 
     /// Takes a machine off the bridge: everything it sends is lost, and everything sent to it.
-    ///
-    /// # Errors
-    /// If there is no such network.
     pub fn unplug(&self, machine: &Machine) -> Result<()> {
         self.run_ip(&["link", "set", &machine.tap(), "nomaster"])
     }
 
     /// Puts a machine back on the bridge.
-    ///
-    /// # Errors
-    /// If there is no such network.
     pub fn plug_in(&self, machine: &Machine) -> Result<()> {
         self.run_ip(&["link", "set", &machine.tap(), "master", BRIDGE])
     }
 
     /// Removes it with everything in it, if it exists.
-    ///
-    /// # Errors
-    /// If it can't be removed.
     pub fn remove(&self) -> Result<()> {
         if Path::new(&self.path()).exists() {
             proc::capture_stdout(Command::new("ip").args(["netns", "delete", &self.name]))?;

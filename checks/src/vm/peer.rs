@@ -45,9 +45,6 @@ pub const INSTALLED: &str = "/usr/local/bin/dfsbench";
 const COPY_MAX: Duration = Duration::from_secs(180);
 
 /// Makes a run with TLS, with the laboratory's own authority.
-///
-/// # Errors
-/// Same as [`check_run`].
 pub fn check_run_under_tls(lab: &Lab) -> Result<()> {
     let folder = TempDir::new()?;
     let ca = folder.path().join("ca.pem");
@@ -58,9 +55,6 @@ pub fn check_run_under_tls(lab: &Lab) -> Result<()> {
 
 /// Installs our program on all machines at once. Returns the stripped program, which stays in
 /// `folder`.
-///
-/// # Errors
-/// If it can't be copied in time.
 pub fn install_ours(lab: &Lab, folder: &Path) -> Result<PathBuf> {
     let program = folder.join("dfsbench");
     let mut strip = Command::new("strip");
@@ -83,9 +77,6 @@ pub fn install_ours(lab: &Lab, folder: &Path) -> Result<PathBuf> {
 }
 
 /// Starts our server on this machine's end of the bridge, with a portmapper.
-///
-/// # Errors
-/// If it doesn't print its address.
 pub fn start_server(lab: &Lab) -> Result<Background> {
     let mut command = wrap_inside(lab, &OURS.command());
     command.args(["serve", "--listen", "10.77.0.254", "--allow", "10.77.0.0/24"]);
@@ -97,9 +88,6 @@ pub fn start_server(lab: &Lab) -> Result<Background> {
 }
 
 /// Mounts our server on a client, and checks data and counters.
-///
-/// # Errors
-/// Same as [`Mount::check_data`].
 pub fn check_mount(lab: &Lab, client: &str, version: &str) -> Result<()> {
     let options = format!("vers={version},proto=tcp");
     Mount { lab, client, source: "host:/export", options: &options }.check_data().map(|_| ())
@@ -107,9 +95,6 @@ pub fn check_mount(lab: &Lab, client: &str, version: &str) -> Result<()> {
 
 /// Checks that `dfsbench probe` finds these versions on the laboratory's server, and its extended
 /// attributes.
-///
-/// # Errors
-/// If one is missing.
 pub fn check_probe(lab: &Lab, versions: &[&str]) -> Result<()> {
     let text = proc::capture_text(wrap_inside(lab, &OURS.command()).args(["probe", SERVER.url]))?;
     let has_xattrs = text.contains("\nxattr:     supported");
@@ -124,9 +109,6 @@ pub fn check_probe(lab: &Lab, versions: &[&str]) -> Result<()> {
 }
 
 /// Runs the list of checks that every server must pass.
-///
-/// # Errors
-/// Same as [`interop::check_output`].
 pub fn check_list(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     let example = Command::new(repo::example_path(Profile::Debug, "interop"));
     let mut command = wrap_inside(lab, &example);
@@ -135,9 +117,6 @@ pub fn check_list(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
 }
 
 /// Makes a verified run; its cross-checks agree, and the server has the data that was written.
-///
-/// # Errors
-/// If anything differs.
 pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     let folder = TempDir::new()?;
     let results = folder.path().join("results.db");

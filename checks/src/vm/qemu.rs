@@ -79,14 +79,10 @@ impl<'a> Emulator<'a> {
     }
 
     /// Starts it in the namespace: from power on, with this public key, or from its snapshot.
-    ///
-    /// # Errors
-    /// If the emulator refuses.
     pub fn start(&self, space: &Space, plan: &Plan, start: &Start<'_>) -> Result<()> {
         proc::capture_stdout(&mut self.start_command(space, plan, start)).map(|_| ())
     }
 
-    /// Returns the command that starts it.
     pub fn start_command(&self, space: &Space, plan: &Plan, start: &Start<'_>) -> Command {
         let mut command = space.inside("qemu-system-x86_64");
         command.args(HARDWARE).arg("-m").arg(self.machine.memory_mib.to_string());
@@ -107,9 +103,6 @@ impl<'a> Emulator<'a> {
     }
 
     /// Copies its disks, with their snapshots, to the machine in another directory.
-    ///
-    /// # Errors
-    /// If it was not saved, or there is no space.
     pub fn copy_disks(&self, folder: &Path) -> Result<()> {
         let copy = Emulator::new(folder, self.machine);
         for disk in self.disks() {
@@ -180,9 +173,6 @@ impl<'a> Emulator<'a> {
     }
 
     /// Freezes it with memory and disks into its disk files, and ends it.
-    ///
-    /// # Errors
-    /// If it isn't running, or the disk is full.
     pub fn save(&self) -> Result<()> {
         let mut monitor = Monitor::connect(&self.file_path("qmp"))?;
         monitor.execute("stop", &json!({}))?;
@@ -191,9 +181,6 @@ impl<'a> Emulator<'a> {
     }
 
     /// Ends it, if it is running, without asking the guest.
-    ///
-    /// # Errors
-    /// If it won't end.
     pub fn end(&self) -> Result<()> {
         let Some(process) = self.process() else { return Ok(()) };
         proc::capture_output(Command::new("kill").args(["-KILL", &process.to_string()]))?;
@@ -207,9 +194,6 @@ impl<'a> Emulator<'a> {
     }
 
     /// Makes the emulator restart the guest if its kernel resets it, instead of ending.
-    ///
-    /// # Errors
-    /// If it isn't running.
     pub fn allow_reset(&self) -> Result<()> {
         let mut monitor = Monitor::connect(&self.file_path("qmp"))?;
         monitor.execute("set-action", &json!({ "reboot": "reset" })).map(drop)
@@ -257,9 +241,6 @@ pub enum Start<'a> {
 }
 
 /// Creates the disk shared by all machines of a laboratory, with this size in MiB.
-///
-/// # Errors
-/// If it can't be written.
 pub fn make_shared_disk(folder: &Path, size_mib: u32) -> Result<()> {
     let path = shared_disk(folder);
     let file = fs::File::create(&path).with_context(|| format!("no {}", path.display()))?;

@@ -38,9 +38,6 @@ impl Monitor {
     }
 
     /// Executes a command and returns its result.
-    ///
-    /// # Errors
-    /// If it fails.
     pub fn execute(&mut self, name: &str, arguments: &Value) -> Result<Value> {
         let command = json!({ "execute": name, "arguments": arguments });
         self.lines.get_mut().write_all(format!("{command}\n").as_bytes())?;
@@ -56,9 +53,6 @@ impl Monitor {
     }
 
     /// Executes a command of the human monitor, which prints something only if it fails.
-    ///
-    /// # Errors
-    /// Same as [`Monitor::execute`].
     pub fn execute_silent(&mut self, command: &str) -> Result<()> {
         let arguments = json!({ "command-line": command });
         let text = self.execute("human-monitor-command", &arguments)?;

@@ -44,9 +44,6 @@ pub fn key(folder: &Path) -> Result<String> {
 }
 
 /// Copies the key of a laboratory to the directory of another, whose machines also accept it.
-///
-/// # Errors
-/// If there is none, or it can't be written.
 pub fn copy_key(from: &Path, to: &Path) -> Result<()> {
     for name in [KEY.to_owned(), format!("{KEY}.pub")] {
         fs::copy(from.join(&name), to.join(&name))
@@ -56,9 +53,6 @@ pub fn copy_key(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Writes the ssh_config of these machines.
-///
-/// # Errors
-/// If it can't be written.
 pub fn write_config(folder: &Path, space: &Space, machines: &[Machine]) -> Result<()> {
     let mut text = String::new();
     for machine in machines {

@@ -58,9 +58,6 @@ pub struct Machines<K> {
 impl<K> Machines<K> {
     /// Copies the server with kernel 6.12 and this number of its clients, [`NEW`] and [`OLD`], to
     /// the laboratory with this name.
-    ///
-    /// # Errors
-    /// If machines can't be made, booted or copied.
     pub fn copy(name: &str, clients: usize) -> Result<Self> {
         prepare()?;
         let wanted = NewLab {

@@ -157,7 +157,6 @@ impl Group {
         Ok(group)
     }
 
-    /// Returns a command for a program in it.
     fn command(&self, program: &Command) -> Command {
         let mut command =
             proc::through_shell("echo $$ > \"$0\"", &self.0.join("cgroup.procs"), program);

@@ -42,7 +42,6 @@ checks! {
     plan_of_killed_controller_restores_machines: 600 s, run_plan(Plans::killed);
 }
 
-/// Runs a check with the plans.
 fn run_plan(check: impl FnOnce(&Plans<'static>) -> Result<()>) -> Result<()> {
     MACHINES.get()?.run_in(&STAGE, |_, plans| check(plans))
 }

@@ -77,9 +77,6 @@ pub struct Plans<'a> {
 
 impl<'a> Plans<'a> {
     /// Creates the plan and its directory, and gives the client access to the server.
-    ///
-    /// # Errors
-    /// If a machine can't be reached.
     pub fn new(lab: &'a Lab) -> Result<Self> {
         let folder = TempDir::new()?;
         let config = lab.ssh_config();

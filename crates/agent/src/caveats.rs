@@ -21,10 +21,11 @@ mod timeline;
 mod training;
 mod transport;
 
-use engine::backend::{BackendCounts, PnfsCounts, RecoveryWork, ShortTransfers, TcpCounters};
+use engine::backend::{BackendCounts, PnfsCounts, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::io500::STONEWALL_MS;
+use model::soak::Recovery;
 use model::units::{Nanos, Size, three_digits};
 use model::{
     Caveat, CaveatCode, Durability, Evidence, Fact, OpError, Opens, Pass, PassResult, RunSpec,
@@ -148,8 +149,8 @@ pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
 }
 
 /// Raises caveats about calls without a reply at first, and about deferred calls.
-pub fn about_recovery(recovered: &RecoveryWork) -> Vec<Caveat> {
-    let RecoveryWork { retransmissions, delays, .. } = *recovered;
+pub fn about_recovery(recovered: &Recovery) -> Vec<Caveat> {
+    let Recovery { retransmissions, delays, .. } = *recovered;
     let mut caveats = Vec::new();
     if retransmissions > 0 {
         let evidence =
@@ -168,9 +169,9 @@ pub fn about_recovery(recovered: &RecoveryWork) -> Vec<Caveat> {
 }
 
 /// Raises a caveat about lost connections and lost data, for a pass that recovered from all of it.
-pub fn recovered(recovered: &RecoveryWork) -> Option<Caveat> {
+pub fn recovered(recovered: &Recovery) -> Option<Caveat> {
     let losses = losses_in_words(recovered)?;
-    let RecoveryWork { reconnects, resent_bytes, .. } = *recovered;
+    let Recovery { reconnects, resent_bytes, .. } = *recovered;
     let source = "counted by the client";
     let data = if reconnects > 0 {
         Evidence::counts(reconnects, 0, "reconnects", source)
@@ -181,14 +182,14 @@ pub fn recovered(recovered: &RecoveryWork) -> Option<Caveat> {
 }
 
 /// Keeps the same counts as a fact of a pass that failed nevertheless.
-pub fn unrecovered(pass: Pass, recovered: &RecoveryWork) -> Option<Fact> {
+pub fn unrecovered(pass: Pass, recovered: &Recovery) -> Option<Fact> {
     let losses = losses_in_words(recovered)?;
     Some(Fact::new("target", format!("{pass}: failed recovery"), losses, "counted by the client"))
 }
 
 /// Counts lost connections and lost data; `None` without any.
-fn losses_in_words(recovered: &RecoveryWork) -> Option<String> {
-    let RecoveryWork { reconnects, replays, resent_bytes, .. } = *recovered;
+fn losses_in_words(recovered: &Recovery) -> Option<String> {
+    let Recovery { reconnects, replays, resent_bytes, .. } = *recovered;
     (reconnects > 0 || resent_bytes > 0).then(|| {
         format!(
             "{reconnects} reconnects, {replays} calls resent over new connections, {} written more \

@@ -86,7 +86,6 @@ pub(crate) enum ServerPlace {
 }
 
 impl ServerPlace {
-    /// Finds the server of a run.
     pub(crate) fn find(spec: &RunSpec, local_server: Option<&LocalServer>) -> Self {
         let (host, port) = match &spec.target {
             Target::Nfs(nfs) => (&nfs.host, nfs.port),

@@ -18,9 +18,6 @@ const CEILING_MS: u64 = 300;
 
 impl CampaignRunner<'_> {
     /// Measures the tool's own upper limit: null backend, one worker, queue depth 1.
-    ///
-    /// # Errors
-    /// If the agent is gone.
     pub fn measure_ceiling(&mut self) -> Result<Option<Ceiling>, ControllerError> {
         let spec = null_spec();
         let outcome = self.run_once(&spec)?;
@@ -48,9 +45,6 @@ impl CampaignRunner<'_> {
 
     /// Runs the trials that are missing from a stored campaign of the same plan, in their original
     /// order. Interrupted trials are repeated, failed ones are not.
-    ///
-    /// # Errors
-    /// Same as for [`Self::run`].
     pub fn resume(&mut self, store: &mut Store, id: i64) -> Result<CampaignState, ControllerError> {
         let standing = store.reopen(id)?;
         self.run_missing_or_end(store, id, standing)

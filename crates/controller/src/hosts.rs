@@ -108,9 +108,6 @@ impl<'a> Hosts<'a> {
     }
 
     /// Returns the agent of this process.
-    ///
-    /// # Errors
-    /// If there is none.
     pub(crate) fn local_agent(&mut self) -> Result<&mut dyn Transport, PeerGone> {
         match &mut self.local_agent {
             Some(agent) => Ok(&mut **agent),
@@ -321,10 +318,6 @@ impl<'a> Hosts<'a> {
         })
     }
 
-    /// Sends an order.
-    ///
-    /// # Errors
-    /// If the host is lost.
     pub(crate) fn send(&mut self, host: &str, order: Order) -> Result<(), String> {
         let sent = self.agent(host)?.send(order);
         sent.map_err(|gone| self.mark_lost(host, &gone.to_string()))
@@ -356,9 +349,6 @@ impl<'a> Hosts<'a> {
     }
 
     /// Waits for the answer to a disturbance of a host without running workers.
-    ///
-    /// # Errors
-    /// If the host is lost.
     pub(crate) fn await_disturbed(&mut self, host: &str) -> Result<DisturbanceAnswer, String> {
         loop {
             if let Some(at) = self.disturbed.iter().position(|one| one.host == host)
@@ -376,9 +366,6 @@ impl<'a> Hosts<'a> {
     }
 
     /// Gets a host ready to be changed even if nothing was set up on it.
-    ///
-    /// # Errors
-    /// If the host is lost or cannot be changed.
     pub(crate) fn open_one(&mut self, host: &str) -> Result<(), String> {
         if !self.opened.contains(host) {
             self.ask(host, request::open(self.opening.clone()))?;
@@ -388,9 +375,6 @@ impl<'a> Hosts<'a> {
     }
 
     /// Kills the agent of a host, and remembers that its loss is expected.
-    ///
-    /// # Errors
-    /// If the host is already lost.
     pub(crate) fn kill_agent(&mut self, host: &str) -> Result<(), String> {
         self.send(host, Order::Crash)?;
         self.planned_kills.insert(host.to_owned(), None);
@@ -477,9 +461,6 @@ impl<'a> Hosts<'a> {
     }
 
     /// Checks that a host's agent is still there.
-    ///
-    /// # Errors
-    /// If it is gone.
     pub(crate) fn check_alive(&mut self, host: &str) -> Result<(), String> {
         let there = self.agent(host)?.check_alive();
         there.map_err(|gone| self.mark_lost(host, &gone.to_string()))

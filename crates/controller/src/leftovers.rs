@@ -81,9 +81,6 @@ impl WorkRecord {
 
     /// Records that a replay is about to create this directory on its target. The record is in this
     /// user's folder, since a replay has no results file.
-    ///
-    /// # Errors
-    /// If no file can be created there.
     pub fn for_replay(
         target: Target,
         directory: &str,

@@ -48,7 +48,6 @@ pub struct PlanProbe {
     pub took_ns: u64,
 }
 
-/// A probe of a run.
 pub struct RunProbe {
     /// Index of the run in the plan.
     pub run: usize,

@@ -73,10 +73,6 @@ fn is_closed_loop(raw: &RawPlan) -> bool {
 /// points.
 const FINE_MS_MAX: u64 = 600_000;
 
-/// Adds the defaults of a soak to a plan.
-///
-/// # Errors
-/// If the plan can't have them.
 pub fn add_defaults(raw: &mut RawPlan, soak: &Soak) -> Result<(), PlanError> {
     let segment = format!("{}ms", soak.segment_ms);
     let trials = soak.segments().to_string();

@@ -50,17 +50,11 @@ impl CampaignRunner<'_> {
     }
 
     /// Runs one trial that belongs to no campaign, without reporting its progress.
-    ///
-    /// # Errors
-    /// If the agent of this process is gone.
     pub fn run_once(&mut self, spec: &RunSpec) -> Result<Trial, ControllerError> {
         self.make_trial(TrialOf { spec, is_observed: false }, 0)
     }
 
     /// Creates and removes a working directory as a run needs it. Returns why that is impossible.
-    ///
-    /// # Errors
-    /// If the agent of this process is gone.
     pub(crate) fn check_target(
         &mut self,
         spec: &RunSpec,

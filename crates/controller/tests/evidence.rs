@@ -10,12 +10,13 @@ use controller::results_on_target;
 use controller::trial::overlap::{LoadTime, about_overlap};
 use controller::trial::write_back::{self, ObjectOutcome};
 use controller::trial::{quiet_hosts, server_telemetry};
-use engine::backend::{BackendCounts, PnfsCounts, RecoveryWork, ShortTransfers, TcpCounters};
+use engine::backend::{BackendCounts, PnfsCounts, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use fleet::clock::{Drift, Sample};
 use fleet::{ClockReading, QuietWait};
 use lab::facts::memory::Memory;
 use lab::mounts::Mount;
+use model::soak::Recovery;
 use model::testing::RunBuilder;
 use model::{
     BackendKind, BusyDevice, CaveatCode, CrossCheck, Evidence, Histogram, Host, HostResult,
@@ -279,11 +280,11 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
             data_of(code, caveats::about_transport(&result, Some(&mount), None))
         }
         CaveatCode::Retransmits => {
-            let recovered = RecoveryWork { retransmissions: 2, ..RecoveryWork::default() };
+            let recovered = Recovery { retransmissions: 2, ..Recovery::default() };
             data_of(code, caveats::about_recovery(&recovered))
         }
         CaveatCode::Recovered => {
-            let recovered = RecoveryWork { resent_bytes: 4_096, ..RecoveryWork::default() };
+            let recovered = Recovery { resent_bytes: 4_096, ..Recovery::default() };
             data_of(code, caveats::recovered(&recovered))
         }
         CaveatCode::PathLost | CaveatCode::PathsUneven => {
@@ -293,7 +294,7 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
             data_of(code, caveats::about_paths(&[path(200, 0), path(0, losses)]))
         }
         CaveatCode::ServerBusy => {
-            let recovered = RecoveryWork { delays: 2, ..RecoveryWork::default() };
+            let recovered = Recovery { delays: 2, ..Recovery::default() };
             data_of(code, caveats::about_recovery(&recovered))
         }
         CaveatCode::ShortTransfers => {

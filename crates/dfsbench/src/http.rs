@@ -151,9 +151,6 @@ pub(crate) fn write(
 }
 
 /// Starts an event stream.
-///
-/// # Errors
-/// If the client has disconnected.
 pub(crate) fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\nretry: 2000\n\n",

@@ -64,9 +64,6 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 impl Endpoint {
     /// Listens and starts answering requests.
-    ///
-    /// # Errors
-    /// If it can't listen on the address.
     pub(crate) fn start(address: SocketAddr, source: Arc<Source>) -> Result<Self, Failure> {
         let listened =
             TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));

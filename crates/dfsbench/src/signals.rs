@@ -62,9 +62,6 @@ pub(crate) fn is_stopped() -> bool {
 }
 
 /// Returns a flag that is set by the first signal.
-///
-/// # Errors
-/// If the system refuses a handler or a thread.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::<AtomicBool>::default();
     let is_second = Arc::new(AtomicBool::new(false));
@@ -305,9 +302,6 @@ impl Drop for SignalStream {
 /// Sends a byte for every signal to a caller that must restore something before a second signal
 /// ends the process. The caller then calls [`end_now`]; until the result is dropped, nothing else
 /// does.
-///
-/// # Errors
-/// If the system refuses it.
 pub(crate) fn receive_all() -> io::Result<SignalStream> {
     let (stream, sender) = UnixStream::pair()?;
     stream.set_nonblocking(true)?;
@@ -321,9 +315,6 @@ pub(crate) fn receive_all() -> io::Result<SignalStream> {
 
 /// Returns a flag that is set by any terminating signal. Repeated signals don't end the process: an
 /// agent always restores its host.
-///
-/// # Errors
-/// If the system refuses a handler.
 pub(crate) fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
     let leave = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];

@@ -114,9 +114,6 @@ pub(crate) struct ClientProcess {
 
 impl ClientProcess {
     /// Starts a client, here or on another host, and gives it its job.
-    ///
-    /// # Errors
-    /// If the program can't be started.
     pub(crate) fn start(job: &ClientJob, program: &ClientProgram) -> Result<Self, DurabilityError> {
         let failed = |error: &dyn std::fmt::Display| {
             DurabilityError::Unusable(format!("cannot start a client process: {error}"))

@@ -90,9 +90,6 @@ pub struct DurabilityRequest {
 
 impl DurabilityRequest {
     /// Parses the options for measuring the targets of a plan.
-    ///
-    /// # Errors
-    /// If they are invalid.
     pub fn new(plan: Plan, options: &DurabilityOptions) -> Result<Self, DurabilityError> {
         if plan.runs.is_empty() {
             return Err(DurabilityError::Usage("the plan has no targets".to_owned()));

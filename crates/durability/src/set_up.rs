@@ -25,9 +25,6 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// Measures each contender of a plan and passes the findings to `keep` as soon as they are
 /// complete. For contenders that could not be measured, the findings contain the reason.
-///
-/// # Errors
-/// If findings can't be stored.
 pub(crate) fn measure_all(
     request: &DurabilityRequest,
     context: &DurabilityContext<'_>,

@@ -71,9 +71,6 @@ impl FindingsKeeper {
     }
 
     /// Stores the findings about a contender, or about a target without a name.
-    ///
-    /// # Errors
-    /// If the file can't be written.
     pub(crate) fn store(
         &mut self,
         contender: &str,
@@ -101,9 +98,6 @@ impl FindingsKeeper {
 
     /// Finishes the campaign if it was created here. Returns the file and the campaign's ID, or
     /// `None` if there were no findings.
-    ///
-    /// # Errors
-    /// If the file can't be written.
     pub fn finish(self, state: CampaignState) -> Result<Option<(Store, i64)>, DurabilityError> {
         match self.place {
             StoredWith::Named(store, id) => Ok(Some((store, id))),

@@ -24,6 +24,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use model::soak::Recovery;
 use model::{ClientResult, Completion, Op, PathWork, PnfsWork, WireBytes};
 use nfs_client::proto::CallError;
 use nfs_client::proto::client::Kind;
@@ -132,7 +133,7 @@ pub struct BackendCounts {
     /// Ops that reached the layer below.
     pub ops: Option<u64>,
     /// Work that was repeated or delayed because of failures.
-    pub recovered: RecoveryWork,
+    pub recovered: Recovery,
     /// Calls that transferred less data than requested.
     pub short_transfers: ShortTransfers,
     /// Calls that were started, if ops are calls.
@@ -241,21 +242,6 @@ impl fmt::Display for BadReply {
     }
 }
 
-/// Extra work a client had to do because something went wrong.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecoveryWork {
-    /// Calls sent again because no reply arrived in time.
-    pub retransmissions: u64,
-    /// Connections that were reopened.
-    pub reconnects: u64,
-    /// Calls sent again over a new connection.
-    pub replays: u64,
-    /// Replies that asked to try again later.
-    pub delays: u64,
-    /// Data written more than once, in bytes.
-    pub resent_bytes: u64,
-}
-
 /// READ and WRITE calls that transferred data, and how many of them were short although the file
 /// had more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -294,21 +280,5 @@ impl ShortTransfers {
         self.short_reads += other.short_reads;
         self.short_writes += other.short_writes;
         self.missing_bytes += other.missing_bytes;
-    }
-}
-
-impl RecoveryWork {
-    /// Returns true if a server may have seen something twice.
-    pub const fn repeats(&self) -> bool {
-        self.retransmissions + self.replays + self.resent_bytes > 0
-    }
-
-    /// Adds the counts of another backend.
-    pub const fn add(&mut self, other: &Self) {
-        self.retransmissions += other.retransmissions;
-        self.reconnects += other.reconnects;
-        self.replays += other.replays;
-        self.delays += other.delays;
-        self.resent_bytes += other.resent_bytes;
     }
 }

@@ -40,9 +40,6 @@ impl Cpus {
     }
 
     /// Confines the calling thread for the rest of its life.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub(crate) fn confine_this_thread(&self) -> Result<(), TargetError> {
         sched_setaffinity(None, &self.0).map_err(affinity_error)
     }

@@ -205,9 +205,6 @@ impl External {
     }
 
     /// Cleans up after a command.
-    ///
-    /// # Errors
-    /// If the cleanup command fails.
     pub fn end(self) -> Result<(), TargetError> {
         app::clean_up(&self.bench, &self.spec.command)
     }

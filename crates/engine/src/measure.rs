@@ -35,7 +35,6 @@ use crate::watch::{Monitor, PassRecords, Watch};
 use crate::worker::{Ending, Progress, Worker, WorkerEnd};
 use crate::working_set::WorkingSetTracker;
 
-/// A measured pass.
 pub struct MeasuredPass {
     /// Its results. Checking them against the target is up to the caller.
     pub result: PassResult,
@@ -539,7 +538,7 @@ impl MeasuredPass {
         if let (Some(sum), Some(calls)) = (&mut all.calls, &tally.calls) {
             sum.add(calls);
         }
-        all.recovered.add(&tally.recovered);
+        all.recovered.add(tally.recovered);
         all.short_transfers.add(&tally.short_transfers);
         all.mismatches.merge(&tally.mismatches);
         all.syncs_without_commit += tally.syncs_without_commit;

@@ -34,7 +34,6 @@ fn free_inodes(path: &Path) -> Option<u64> {
 /// A file system used by a trial.
 #[derive(Debug)]
 struct UsedFileSystem {
-    /// A folder on it.
     folder: PathBuf,
     /// Number of free inodes before the trial.
     free_inodes: u64,

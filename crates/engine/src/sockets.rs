@@ -48,9 +48,6 @@ impl Sockets {
     }
 
     /// Registers the events that a connection waits for, if they have changed.
-    ///
-    /// # Errors
-    /// If the socket cannot be registered.
     pub fn watch(
         &self,
         connection: &Connection,
@@ -78,18 +75,12 @@ impl Sockets {
 
     /// Registers a descriptor that becomes readable to wake up the waiting thread, for a connection
     /// or under a number that no connection has.
-    ///
-    /// # Errors
-    /// If the descriptor cannot be registered.
     pub fn watch_wakeup(&self, wakeup: impl AsFd, number: u32) -> Result<(), Errno> {
         let data = EventData::new_u64(u64::from(number));
         epoll::add(&self.epoll, wakeup, data, EventFlags::IN)
     }
 
     /// Waits until a socket is ready, for at most `wait`, and remembers which ones are.
-    ///
-    /// # Errors
-    /// If epoll fails.
     pub fn wait(&mut self, wait: Duration) -> Result<(), Errno> {
         let wait =
             if self.is_coarse { Duration::from_millis(wait.as_millis() as u64) } else { wait };

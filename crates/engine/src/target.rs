@@ -11,24 +11,21 @@ mod fixtures;
 mod job_timer;
 pub mod leftover;
 pub mod marked_directories;
-mod memory;
 mod mount_options;
 pub mod named_files;
 mod neighbor_search;
 mod neighbors;
 mod nfs;
 mod nfs_file;
+mod no_files;
 pub mod removal;
-mod tcp;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::units::Size;
 use model::work::Sharing;
-use model::{
-    Ability, Caveat, CaveatCode, Fact, Opens, Panicked, Pass, RunSpec, Share, Target, Workload,
-};
+use model::{Ability, Caveat, CaveatCode, Fact, Opens, Panicked, Pass, RunSpec, Share, Target};
 use workload::names::Sort;
 use workload::{FileSet, Journal, Name, Pattern};
 
@@ -40,9 +37,8 @@ use access::{NullAccess, TargetAccess, WorkerPass};
 use content::content_of;
 use directory::DirectoryAccess;
 use fixtures::PreparedFixtures;
-use memory::MemoryAccess;
 use nfs::NfsAccess;
-use tcp::TcpAccess;
+use no_files::{MemoryAccess, TcpAccess};
 
 pub use content::{follow_rewrites, pattern_of};
 pub use mount_options::mount_options;
@@ -167,15 +163,6 @@ pub struct TargetConfig {
     pub joins: bool,
 }
 
-/// Returns the maximum number of bytes transferred by a call.
-fn largest_op(spec: &RunSpec) -> u32 {
-    match spec.workload {
-        Workload::Metadata | Workload::Listing => spec.small_file_piece(),
-        Workload::Database => spec.io_size_bytes.max(spec.database.commit_bytes),
-        _ => spec.io_size_bytes,
-    }
-}
-
 /// Returns where sparse files of a run have data and holes.
 fn sparse_layout(spec: &RunSpec) -> SparseLayout {
     let block_bytes = u64::from(spec.io_size_bytes.max(1));
@@ -277,7 +264,6 @@ impl InventoryScope {
     }
 }
 
-/// The target of one trial.
 pub struct TrialTarget {
     access: Box<dyn TargetAccess>,
     config: TargetConfig,
@@ -303,9 +289,6 @@ fn access_target(
 
 impl TrialTarget {
     /// Creates a trial's working directory at the run's target, or joins an existing one.
-    ///
-    /// # Errors
-    /// If the target cannot be used.
     pub fn create(spec: &RunSpec, config: TargetConfig) -> Result<Self, TargetError> {
         let access = access_target(spec, &config)?;
         Ok(Self::from_access(access, config))
@@ -313,9 +296,6 @@ impl TrialTarget {
 
     /// Creates a directory in this working directory, or joins it, as the target of a run on one
     /// of several sets of files. It is removed together with this target.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub fn create_part(
         &self,
         number: u32,
@@ -423,9 +403,6 @@ impl TrialTarget {
 
     /// Counts the part of the working directory given by `whose`. Returns `None` for a target
     /// without files.
-    ///
-    /// # Errors
-    /// If it cannot be listed.
     pub fn inventory(&self, whose: InventoryScope) -> Result<Option<Inventory>, TargetError> {
         self.access.inventory(whose)
     }
@@ -486,9 +463,6 @@ impl TrialTarget {
     }
 
     /// Reopens the handles closed by [`Self::close_handles`].
-    ///
-    /// # Errors
-    /// If the working directory no longer exists.
     pub fn reopen_handles(&mut self) -> Result<(), TargetError> {
         self.access.reopen_handles()
     }
@@ -504,9 +478,6 @@ impl TrialTarget {
     }
 
     /// Removes the working directory, unless it should be kept.
-    ///
-    /// # Errors
-    /// If something could not be removed.
     pub fn remove(mut self) -> Result<(), TargetError> {
         self.clean_up()
     }

@@ -45,7 +45,6 @@ impl Timeline {
         self.next_ns = at_ns.saturating_add(self.step_ns);
     }
 
-    /// Returns the points.
     pub(crate) fn finish(self) -> Vec<TimelinePoint> {
         self.points
     }

@@ -1,18 +1,19 @@
 //! The measured loop allocates nothing, on any backend.
-#![allow(unsafe_code, reason = "a counting allocator must implement GlobalAlloc")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+mod allocation_counts;
+
 use std::sync::Arc;
 
+use allocation_counts::counts;
 use engine::admission::{Admission, Timing};
 use engine::backend::{Backend, LostTarget};
 use engine::recorder::Recorder;
 use engine::stonewall::PassState;
 use engine::target::{follow_rewrites, pattern_of};
+use engine::testing::target_config;
 use engine::worker::{Ending, Progress, Worker};
 use engine::working_set::WorkingSetTracker;
-use engine::{OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget};
+use engine::{OpenedBackend, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsVersion, Op, OpKind,
@@ -21,49 +22,18 @@ use model::{
 use nfs_server::{DataServers, LayoutKind, PnfsConfig, Server, ServerConfig};
 use workload::{OpStream, listed_directories, pass_size};
 
-struct CountingAllocator;
-
-thread_local! {
-    static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is ending has no thread-locals left, and is not counted.
-    let _ = WATCHED.try_with(|watched| {
-        if watched.get() {
-            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        }
-    });
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as above.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
-
 /// Counts from the first submit until the last op has completed.
 struct Watch {
     backend: Box<dyn Backend>,
     left: u64,
+    /// The count at the first submit.
+    begun: Option<u64>,
+    counted: u64,
 }
 
 impl Backend for Watch {
     fn submit(&mut self, batch: &[Op]) -> usize {
-        WATCHED.set(true);
+        self.begun.get_or_insert_with(changes);
         self.backend.submit(batch)
     }
 
@@ -76,9 +46,19 @@ impl Backend for Watch {
         let before = out.len();
         let result = self.backend.reap(min, until_ns, out);
         self.left -= (out.len() - before) as u64;
-        WATCHED.set(self.left > 0);
+        if self.left == 0
+            && let Some(begun) = self.begun.take()
+        {
+            self.counted += changes() - begun;
+        }
         result
     }
+}
+
+/// Number of allocations of this thread so far, and of what it has freed.
+fn changes() -> u64 {
+    let (allocated, freed) = counts();
+    allocated + freed
 }
 
 fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
@@ -99,23 +79,16 @@ fn spec(target: Target, backend: BackendKind, workload: Workload) -> RunSpec {
 fn allocations_of(spec: &RunSpec) -> u64 {
     let mut pattern = pattern_of(spec, 1, "allocations");
     pattern.generate_all();
-    let config = TargetConfig {
-        seed: 1,
-        work_name: format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name()),
-        pattern: follow_rewrites(pattern, spec, Share::ALL),
-        clock: Arc::new(SystemClock::new()),
-        keep: false,
-        stop: Stop::default(),
-        share: Share::ALL,
-        joins: false,
-    };
+    let work_name = format!(".dfsbench-{}-{}", spec.backend.name(), spec.workload.name());
+    let pattern = follow_rewrites(pattern, spec, Share::ALL);
+    let config = TargetConfig { pattern, ..target_config(work_name) };
     let target = TrialTarget::create(spec, config).unwrap();
     let mut total = 0;
     for &pass in spec.passes() {
         target.prepare(spec, pass).unwrap();
         let ops = if pass.lists() { listed_directories(spec) } else { ops_of(spec, pass) };
         let OpenedBackend { backend, queue_depth, .. } = target.open(spec, pass, 0).unwrap();
-        let mut watch = Watch { backend, left: ops };
+        let mut watch = Watch { backend, left: ops, begun: None, counted: 0 };
         let shared = PassState::default();
         let progress = Progress::default();
         let stream = OpStream::new(spec, pass, 0, 1);
@@ -137,11 +110,10 @@ fn allocations_of(spec: &RunSpec) -> u64 {
             working_set: WorkingSetTracker::new(spec, pass),
             queue_depth,
         };
-        let before = ALLOCATIONS.get();
         let end = worker.run();
         assert_eq!((end.ending, watch.left), (Ending::Complete, 0), "{pass:?}");
         assert_eq!(end.recorder.errors(), 0, "{pass:?}");
-        total += ALLOCATIONS.get() - before;
+        total += watch.counted;
     }
     total
 }
@@ -206,11 +178,9 @@ fn a_plain_connection_allocates_nothing() {
 
 #[test]
 fn the_allocator_counts() {
-    WATCHED.set(true);
-    let before = ALLOCATIONS.get();
+    let before = changes();
     drop(std::hint::black_box(vec![1_u8; 100]));
-    WATCHED.set(false);
-    assert_eq!(ALLOCATIONS.get() - before, 2);
+    assert_eq!(changes() - before, 2);
 }
 
 #[test]

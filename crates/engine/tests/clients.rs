@@ -1,18 +1,16 @@
 //! Many emulated clients, each recorded separately, and each under its own uid if the plan requests
 //! it.
 
-mod config;
-
 use std::collections::BTreeSet;
 
-use config::target_config;
 use engine::target::mount_options;
+use engine::testing::{measure_pass, target_config};
 use engine::worker::Ending;
-use engine::{MeasuredPass, Monitor, Stop, TargetConfig, TrialTarget, measure};
+use engine::{MeasuredPass, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Share,
-    Target, Workload,
+    BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Target,
+    Workload,
 };
 use nfs_client::Mount;
 use nfs_server::{Server, ServerConfig};
@@ -55,24 +53,7 @@ impl Rig {
     }
 
     fn run(&self, pass: Pass) -> MeasuredPass {
-        let stop = Stop::default();
-        let mut monitor = Monitor {
-            stop: &stop,
-            opened: &|| (),
-            gate: &mut || Some(0),
-            observe: &mut |_| (),
-            client_cpu_ns: &|| 0,
-        };
-        self.target.prepare(&self.spec, pass).unwrap();
-        let measured = measure(
-            &self.target,
-            &self.spec,
-            pass,
-            Share::whole(self.spec.workers),
-            1,
-            &mut monitor,
-        )
-        .unwrap();
+        let measured = measure_pass(&self.target, &self.spec, pass);
         assert_eq!(measured.ending, Ending::Complete);
         assert_eq!(measured.result.errors(), 0, "{pass:?}: {:?}", measured.result.kinds);
         measured

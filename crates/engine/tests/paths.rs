@@ -4,62 +4,20 @@
 #[path = "../../nfs-client/tests/common/relay.rs"]
 mod relay;
 
-mod config;
-
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use config::target_config;
 use engine::TrialTarget;
-use engine::admission::Timing;
-use engine::backend::{Backend, LostTarget};
-use engine::recorder::Recorder;
-use engine::stonewall::PassState;
-use engine::worker::{Ending, Progress, Worker};
+use engine::testing::{DisturbedBackend, run_worker, target_config};
+use engine::worker::Ending;
 use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Completion, ConnectionPolicy, NfsSettings, NfsTarget, NfsVersion, Op, OpKind,
-    Pass, PathWork, RunSpec, Target, Workload,
+    BackendKind, ConnectionPolicy, NfsSettings, NfsTarget, NfsVersion, Pass, PathWork, RunSpec,
+    Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use relay::Relay;
-use workload::OpStream;
 
 const FILES: u32 = 60;
-
-/// Disturbs the pass once, after some ops.
-struct Disturbed<'a> {
-    backend: Box<dyn Backend>,
-    left: usize,
-    disturb: Option<&'a (dyn Fn() + Sync)>,
-}
-
-impl Backend for Disturbed<'_> {
-    fn submit(&mut self, batch: &[Op]) -> usize {
-        self.backend.submit(batch)
-    }
-
-    fn reap(
-        &mut self,
-        min: usize,
-        until_ns: u64,
-        out: &mut Vec<Completion>,
-    ) -> Result<(), LostTarget> {
-        let before = out.len();
-        self.backend.reap(min, until_ns, out)?;
-        self.left = self.left.saturating_sub(out.len() - before);
-        if self.left == 0
-            && let Some(disturb) = self.disturb.take()
-        {
-            disturb();
-        }
-        Ok(())
-    }
-
-    fn close(&mut self, stop: &AtomicBool) -> Result<(), LostTarget> {
-        self.backend.close(stop)
-    }
-}
 
 /// A server with two addresses, and files on it.
 struct Rig {
@@ -103,22 +61,9 @@ impl Rig {
         let Self { spec, target, .. } = self;
         target.prepare(spec, pass).unwrap();
         let backend = target.open(spec, pass, 0).unwrap().backend;
-        let mut disturbed = Disturbed { backend, left: after_ops, disturb: Some(disturb) };
-        let end = Worker {
-            stream: OpStream::new(spec, pass, 0, 1),
-            backend: &mut disturbed,
-            recorder: Recorder::new(OpKind::ALL),
-            shared: &PassState::default(),
-            progress: &Progress::default(),
-            timing: Timing::new(spec, pass, target.clock().now_ns()),
-            clock: target.clock().as_ref(),
-            admission: None,
-            working_set: None,
-            queue_depth: spec.queue_depth as usize,
-            vain_max_ns: u64::MAX,
-            wears_out: false,
-        }
-        .run();
+        let disturb = Some(Box::new(disturb) as Box<_>);
+        let mut disturbed = DisturbedBackend { backend, left: after_ops, disturb };
+        let end = run_worker(target, spec, pass, &mut disturbed);
         assert_eq!((end.ending, end.recorder.errors()), (Ending::Complete, 0), "{pass:?}");
         disturbed.backend.paths()
     }

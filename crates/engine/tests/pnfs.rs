@@ -1,23 +1,17 @@
 //! Our client with pNFS against our metadata server and its data servers, with exact counts.
 
-mod config;
-
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, PnfsCounts};
 use engine::target::mount_options;
+use engine::testing::{JumpingClock, measure_pass, target_config};
 use engine::worker::Ending;
-use engine::{
-    Clock, MeasuredPass, Monitor, OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget,
-    measure,
-};
+use engine::{MeasuredPass, OpenedBackend, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, CaveatCode, Durability, Fact, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass,
-    Pnfs, RunSpec, Share, Target, Workload,
+    Pnfs, RunSpec, Target, Workload,
 };
 use nfs_client::Mount;
 use nfs_client::proto::Status;
@@ -39,34 +33,6 @@ struct Rig {
     target: TrialTarget,
     server: Server,
     clock: Arc<JumpingClock>,
-}
-
-/// The system's clock, which tests set forward.
-#[derive(Default)]
-struct JumpingClock {
-    system: SystemClock,
-    ahead_ns: AtomicU64,
-}
-
-impl JumpingClock {
-    fn jump(&self, time: Duration) {
-        self.ahead_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
-    }
-}
-
-impl Clock for JumpingClock {
-    fn now_ns(&self) -> u64 {
-        self.system.now_ns() + self.ahead_ns.load(Ordering::Relaxed)
-    }
-
-    fn calendar_ns(&self) -> u64 {
-        self.system.calendar_ns()
-    }
-
-    fn sleep_until(&self, instant_ns: u64) {
-        let ahead_ns = self.ahead_ns.load(Ordering::Relaxed);
-        self.system.sleep_until(instant_ns.saturating_sub(ahead_ns));
-    }
 }
 
 impl Rig {
@@ -117,17 +83,7 @@ impl Rig {
     }
 
     fn run(&self, pass: Pass) -> (MeasuredPass, Vec<Fact>) {
-        let stop = Stop::default();
-        let mut monitor = Monitor {
-            stop: &stop,
-            opened: &|| (),
-            gate: &mut || Some(0),
-            observe: &mut |_| (),
-            client_cpu_ns: &|| 0,
-        };
-        self.target.prepare(&self.spec, pass).unwrap();
-        let share = Share::whole(WORKERS);
-        let measured = measure(&self.target, &self.spec, pass, share, 1, &mut monitor).unwrap();
+        let measured = measure_pass(&self.target, &self.spec, pass);
         assert_eq!(measured.ending, Ending::Complete);
         assert_eq!(measured.result.errors(), 0, "{pass:?}: {:?}", measured.result.kinds);
         (measured, self.target.end_pass(pass))

@@ -1,58 +1,24 @@
 //! A server that restarts, delays, loses and repeats calls in the middle of a pass: every op still
 //! succeeds, the data on the server is complete, and the recovery is counted.
 
-mod config;
-
 use std::time::Duration;
 
-use config::target_config;
 use engine::TrialTarget;
-use engine::admission::Timing;
-use engine::backend::{Backend, BackendCounts, LostTarget, RecoveryWork};
-use engine::recorder::Recorder;
-use engine::stonewall::PassState;
-use engine::worker::{Ending, Progress, Worker};
+use engine::backend::BackendCounts;
+use engine::testing::{DisturbedBackend, run_worker, target_config};
+use engine::worker::Ending;
+use model::soak::Recovery;
 use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Completion, Durability, NfsSettings, NfsVersion, Op, OpKind, OpMix, Pass, Proto,
-    RunSpec, Target, Workload,
+    BackendKind, Durability, NfsSettings, NfsVersion, OpKind, OpMix, Pass, Proto, RunSpec, Target,
+    Workload,
 };
 use nfs_client::proto::nfs3::Status;
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig};
-use workload::{Name, OpStream, Pattern, Places, pass_size};
+use workload::{Name, Pattern, Places, pass_size};
 
 const FILE_BYTES: u64 = 1 << 20;
 const IO_BYTES: u32 = 16 << 10;
-
-/// Disturbs the server once, in the middle of a pass.
-struct DisturbingBackend<'a> {
-    backend: Box<dyn Backend>,
-    left: u64,
-    disturb: Option<Box<dyn FnOnce() + Send + 'a>>,
-}
-
-impl Backend for DisturbingBackend<'_> {
-    fn submit(&mut self, batch: &[Op]) -> usize {
-        self.backend.submit(batch)
-    }
-
-    fn reap(
-        &mut self,
-        min: usize,
-        until_ns: u64,
-        out: &mut Vec<Completion>,
-    ) -> Result<(), LostTarget> {
-        let before = out.len();
-        let result = self.backend.reap(min, until_ns, out);
-        self.left = self.left.saturating_sub((out.len() - before) as u64);
-        if self.left == 0
-            && let Some(disturb) = self.disturb.take()
-        {
-            disturb();
-        }
-        result
-    }
-}
 
 struct Rig {
     server: Server,
@@ -87,16 +53,11 @@ impl Rig {
     }
 
     /// Runs a pass with a disturbance after the given number of ops, and returns its result.
-    fn run(
-        &self,
-        pass: Pass,
-        after_ops: u64,
-        disturb: impl FnOnce(&Server) + Send,
-    ) -> RecoveryWork {
+    fn run(&self, pass: Pass, after_ops: usize, disturb: impl FnOnce(&Server) + Send) -> Recovery {
         let tally = self.drive(pass, after_ops, disturb);
         let spec = &self.spec;
         let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
-        assert!(after_ops < pass_size(spec, pass).ops.unwrap() + syncs);
+        assert!((after_ops as u64) < pass_size(spec, pass).ops.unwrap() + syncs);
         // Includes sockets that were lost on the way, not only the last one.
         if spec.nfs().proto == Proto::Tcp {
             assert!(u64::from(tally.tcp.connections) > tally.recovered.reconnects, "{tally:?}");
@@ -116,7 +77,7 @@ impl Rig {
     fn drive(
         &self,
         pass: Pass,
-        after_ops: u64,
+        after_ops: usize,
         disturb: impl FnOnce(&Server) + Send,
     ) -> BackendCounts {
         let target = &self.target;
@@ -125,24 +86,8 @@ impl Rig {
         let backend = target.open(spec, pass, 0).unwrap().backend;
         let server = &self.server;
         let disturb = Some(Box::new(move || disturb(server)) as Box<_>);
-        let mut disturbed = DisturbingBackend { backend, left: after_ops, disturb };
-        let shared = PassState::default();
-        let progress = Progress::default();
-        let worker = Worker {
-            stream: OpStream::new(spec, pass, 0, 1),
-            backend: &mut disturbed,
-            recorder: Recorder::new(OpKind::ALL),
-            shared: &shared,
-            progress: &progress,
-            timing: Timing::new(spec, pass, target.clock().now_ns()),
-            clock: target.clock().as_ref(),
-            admission: None,
-            working_set: None,
-            queue_depth: spec.queue_depth as usize,
-            vain_max_ns: u64::MAX,
-            wears_out: false,
-        };
-        let end = worker.run();
+        let mut disturbed = DisturbedBackend { backend, left: after_ops, disturb };
+        let end = run_worker(target, spec, pass, &mut disturbed);
         assert_eq!(end.ending, Ending::Complete);
         assert_eq!(end.recorder.errors(), 0, "{:?}: {pass:?}", spec.target);
         assert!(disturbed.disturb.is_none(), "the pass was disturbed");

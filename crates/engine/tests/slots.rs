@@ -2,50 +2,30 @@
 //! and every accepted op still completes exactly once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use engine::backend::{Backend, NO_LIMIT};
-use engine::{Clock, Stop, SystemClock, TargetConfig, TrialTarget};
+use engine::testing::{JumpingClock, target_config};
+use engine::{Clock as _, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, RunSpec, Share,
     Target, Workload,
 };
 use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
-use workload::Pattern;
 
 const IO_BYTES: u32 = 4 << 10;
 /// Numbers of operations of version 4. **Source:** RFC 7530 section 16, RFC 8881 section 18.
 const RENEW: usize = 30;
 const SEQUENCE: usize = 53;
-/// More than a third of any lease in these tests, in nanoseconds.
-const LEASE_NS: u64 = 100_000_000_000;
-
-/// The system's clock, which a test sets forward so that the lease has to be renewed.
-struct Forward {
-    system: SystemClock,
-    ahead_ns: AtomicU64,
-}
-
-impl Clock for Forward {
-    fn now_ns(&self) -> u64 {
-        self.system.now_ns() + self.ahead_ns.load(Relaxed)
-    }
-
-    fn calendar_ns(&self) -> u64 {
-        self.system.calendar_ns()
-    }
-
-    fn sleep_until(&self, instant_ns: u64) {
-        self.system.sleep_until(instant_ns.saturating_sub(self.ahead_ns.load(Relaxed)));
-    }
-}
+/// More than a third of any lease in these tests.
+const LEASE: Duration = Duration::from_secs(100);
 
 /// A worker's backend on one of our servers, driven op by op.
 struct Rig {
     spec: RunSpec,
     target: TrialTarget,
-    clock: Arc<Forward>,
+    clock: Arc<JumpingClock>,
     server: Server,
 }
 
@@ -63,18 +43,11 @@ impl Rig {
             .queue_depth(queue_depth)
             .timeout_ms(86_400_000)
             .build();
-        let clock =
-            Arc::new(Forward { system: SystemClock::new(), ahead_ns: AtomicU64::new(LEASE_NS) });
-        let config = TargetConfig {
-            seed: 1,
-            work_name: ".dfsbench-slots".into(),
-            pattern: Pattern::new(1, 1 << 20),
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            keep: false,
-            stop: Stop::default(),
-            share: Share::whole(1),
-            joins: false,
-        };
+        let clock = Arc::new(JumpingClock::default());
+        clock.jump(LEASE);
+        let config = target_config(".dfsbench-slots");
+        let config =
+            TargetConfig { clock: Arc::clone(&clock) as _, share: Share::whole(1), ..config };
         let target = TrialTarget::create(&spec, config).unwrap();
         target.prepare(&spec, Pass::Write).unwrap();
         Self { spec, target, clock, server }
@@ -87,7 +60,7 @@ impl Rig {
 
     /// Lets a third of the lease pass.
     fn pass_time(&self) {
-        self.clock.ahead_ns.fetch_add(LEASE_NS, Relaxed);
+        self.clock.jump(LEASE);
     }
 
     fn operations(&self, number: usize) -> u64 {

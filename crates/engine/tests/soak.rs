@@ -1,10 +1,9 @@
 //! A soak of a million ops: its journal and its statistics take no more memory at the end than
 //! before.
 
-use std::sync::Arc;
-
 use engine::intervals::resident_bytes;
-use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::testing::target_config;
+use engine::{Monitor, Stop, TargetConfig, TrialTarget, measure};
 use model::testing::RunBuilder;
 use model::{Load, Pass, RunSpec, Share, Soak, Workload};
 
@@ -30,17 +29,9 @@ fn spec() -> RunSpec {
 #[test]
 fn keeps_memory_steady() {
     let spec = spec();
-    let work_name = ".dfsbench-soak".to_owned();
-    let config = TargetConfig {
-        seed: 1,
-        pattern: engine::target::pattern_of(&spec, 1, &work_name),
-        work_name,
-        clock: Arc::new(SystemClock::new()),
-        keep: false,
-        stop: Stop::default(),
-        share: Share::ALL,
-        joins: false,
-    };
+    let work_name = ".dfsbench-soak";
+    let pattern = engine::target::pattern_of(&spec, 1, work_name);
+    let config = TargetConfig { pattern, ..target_config(work_name) };
     let mut target = TrialTarget::create(&spec, config).unwrap();
     let share = Share { count: spec.workers, ..Share::ALL };
     target.make_content_of(&spec, Pass::Mix, share);

@@ -2,10 +2,8 @@
 //! not on the one that was requested: a server may report more and need no COMMIT, and may never
 //! report less.
 
-mod config;
-
-use config::target_config;
 use engine::backend::{Backend, NO_LIMIT, OperationKind};
+use engine::testing::target_config;
 use engine::{TargetError, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{

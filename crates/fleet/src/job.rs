@@ -115,7 +115,6 @@ pub struct Scheduler<'a> {
 }
 
 impl Scheduler<'_> {
-    /// Returns the value of a variable as a number.
     fn number(&self, variable: &str) -> Option<u32> {
         (self.variable)(variable)?.parse().ok()
     }

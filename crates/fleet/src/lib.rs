@@ -38,22 +38,12 @@ pub struct PeerGone(pub String);
 
 /// Connection to one agent.
 pub trait Transport {
-    /// Sends an order.
-    ///
-    /// # Errors
-    /// If the agent is gone.
     fn send(&mut self, order: Order) -> Result<(), PeerGone>;
 
     /// Waits for the next report.
-    ///
-    /// # Errors
-    /// If the agent is gone.
     fn receive(&mut self) -> Result<Report, PeerGone>;
 
     /// Returns a report if one has already arrived, without waiting.
-    ///
-    /// # Errors
-    /// If the agent is gone.
     fn try_receive(&mut self) -> Result<Option<Report>, PeerGone>;
 
     /// Registers a wakeup to signal whenever something arrives. A transport that never signals
@@ -80,9 +70,6 @@ pub trait Transport {
     }
 
     /// Checks that the agent is still there, without waiting.
-    ///
-    /// # Errors
-    /// If it is gone.
     fn check_alive(&mut self) -> Result<(), PeerGone> {
         Ok(())
     }

@@ -7,6 +7,7 @@
 //! sentence. The sentence contains no host name, since the controller knows where it sent the
 //! order.
 
+use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 use model::system::Secrets;
@@ -164,33 +165,8 @@ pub enum Order {
 
 impl Order {
     /// Returns the name of the order, for messages.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Begin(_) => "Begin",
-            Self::Prepare(_) => "Prepare",
-            Self::Arm { .. } => "Arm",
-            Self::Go { .. } => "Go",
-            Self::Disarm => "Disarm",
-            Self::Account { .. } => "Account",
-            Self::End { .. } => "End",
-            Self::Facts => "Facts",
-            Self::Clock => "Clock",
-            Self::Open(_) => "Open",
-            Self::Apply(_) => "Apply",
-            Self::UndoLast => "UndoLast",
-            Self::UndoAll => "UndoAll",
-            Self::Release => "Release",
-            Self::Invalidate { .. } => "Invalidate",
-            Self::AwaitQuiet { .. } => "AwaitQuiet",
-            Self::WriteProbe { .. } => "WriteProbe",
-            Self::RemoveProbe { .. } => "RemoveProbe",
-            Self::Watch => "Watch",
-            Self::Unwatch => "Unwatch",
-            Self::Clean { .. } => "Clean",
-            Self::Disturb(_) => "Disturb",
-            Self::EndDisturbance => "EndDisturbance",
-            Self::Crash => "Crash",
-        }
+    pub fn name(&self) -> String {
+        variant_name(self)
     }
 }
 
@@ -233,7 +209,6 @@ pub enum Report {
     Released,
     /// Settings with their sources. After an invalidation: what was cached before and after it.
     Facts(Vec<Fact>),
-    /// A reading of the clocks.
     Clock(ClockReading),
     /// The host may be changed.
     Opened,
@@ -258,30 +233,8 @@ pub enum Report {
 
 impl Report {
     /// Returns the name of the report, for messages.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Begun(_) => "Begun",
-            Self::Prepared => "Prepared",
-            Self::Armed => "Armed",
-            Self::Disarmed => "Disarmed",
-            Self::Progress(_) => "Progress",
-            Self::Worked { .. } => "Worked",
-            Self::Ran(_) => "Ran",
-            Self::Ended => "Ended",
-            Self::Failed(_) => "Failed",
-            Self::Released => "Released",
-            Self::Facts(_) => "Facts",
-            Self::Clock(_) => "Clock",
-            Self::Opened => "Opened",
-            Self::Applied(_) => "Applied",
-            Self::Undone => "Undone",
-            Self::Quiet(_) => "Quiet",
-            Self::Probed => "Probed",
-            Self::Watching => "Watching",
-            Self::Watched(_) => "Watched",
-            Self::Cleaned(_) => "Cleaned",
-            Self::Disturbed(_) => "Disturbed",
-        }
+    pub fn name(&self) -> String {
+        variant_name(self)
     }
 }
 
@@ -352,4 +305,22 @@ pub enum TrialAbort {
     Stopped,
     /// Ops failed or the target disappeared; contains the reason as a sentence.
     Failed(String),
+}
+
+/// Returns the name of a variant: the first word of what `Debug` prints.
+fn variant_name(value: &impl fmt::Debug) -> String {
+    struct FirstWord(String);
+
+    impl fmt::Write for FirstWord {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let end = text.find(|letter: char| !letter.is_alphanumeric());
+            self.0.push_str(&text[..end.unwrap_or(text.len())]);
+            // An error, so that the contents, which may be long, are not formatted.
+            if end.is_none() { Ok(()) } else { Err(fmt::Error) }
+        }
+    }
+
+    let mut name = FirstWord(String::new());
+    let _ = write!(name, "{value:?}");
+    name.0
 }

@@ -161,10 +161,6 @@ where
         }
     }
 
-    /// Sends a message.
-    ///
-    /// # Errors
-    /// If the agent is gone.
     pub fn send_message(&mut self, message: Out) -> Result<(), PeerGone> {
         self.check_life()?;
         // Whether it was received shows in the answer.
@@ -182,9 +178,6 @@ where
     }
 
     /// Waits for the next message.
-    ///
-    /// # Errors
-    /// If the agent is gone.
     pub fn receive_message(&mut self) -> Result<In, PeerGone> {
         loop {
             if let Event::Payload(message) = self.next_event(LOST_AFTER)? {

@@ -24,21 +24,21 @@ pub struct Request<T> {
 /// Reads the answer to an order.
 #[derive(Debug)]
 pub struct AnswerReader<T> {
-    order: &'static str,
+    order: String,
     read: fn(Report) -> Result<T, Report>,
 }
 
 /// The answer does not match the order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "answered {answer} to {order} (hint: a different or damaged dfsbench is installed there; \
      replace it with this one)"
 )]
 pub struct WrongAnswer {
     /// Name of the report that was received.
-    pub answer: &'static str,
+    pub answer: String,
     /// Name of the order that was sent.
-    pub order: &'static str,
+    pub order: String,
 }
 
 impl<T> Request<T> {
@@ -55,7 +55,8 @@ impl<T> AnswerReader<T> {
     /// # Errors
     /// If the report does not answer this order.
     pub fn read(&self, report: Report) -> Result<T, WrongAnswer> {
-        (self.read)(report).map_err(|other| WrongAnswer { answer: other.name(), order: self.order })
+        (self.read)(report)
+            .map_err(|other| WrongAnswer { answer: other.name(), order: self.order.clone() })
     }
 }
 

@@ -38,7 +38,6 @@ pub enum WireError {
     Version {
         /// The other side's greeting.
         theirs: Greeting,
-        /// Our greeting.
         ours: Greeting,
     },
     /// The length of a frame is too large.
@@ -184,9 +183,6 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 }
 
 /// Encodes a message as a frame.
-///
-/// # Errors
-/// If it is too long or cannot be encoded.
 pub(crate) fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, WireError> {
     // Reserve space for the length, so that the frame can be written in one piece.
     let mut frame = match postcard::to_extend(message, vec![0; 4]) {
@@ -204,9 +200,6 @@ pub(crate) fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, Wi
 }
 
 /// Writes and flushes one message.
-///
-/// # Errors
-/// If it cannot be encoded or the stream fails.
 pub fn write<T: Serialize>(output: &mut impl Write, message: &Message<T>) -> Result<(), WireError> {
     output.write_all(&to_frame(message)?)?;
     output.flush()?;

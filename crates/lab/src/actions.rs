@@ -14,6 +14,38 @@ use crate::error::LabError;
 use crate::undo::Undo;
 use step::Step;
 
+/// The part of an impl of [`LabAction`] for an action that needs no facts.
+macro_rules! no_facts {
+    () => {
+        type Facts = ();
+
+        fn look(&self) -> Result<(), LabError> {
+            Ok(())
+        }
+
+        fn assume(&self) {}
+    };
+}
+
+/// The part of an impl of [`LabAction`] for an action that runs programs of a recipe.
+macro_rules! programs_of_recipe {
+    () => {
+        type Facts = ProgramSearch;
+
+        fn look(&self) -> Result<ProgramSearch, LabError> {
+            ProgramSearch::of_recipe(&self.context)
+        }
+
+        fn assume(&self) -> ProgramSearch {
+            ProgramSearch::assumed(&self.context)
+        }
+
+        fn give_secrets(search: &mut ProgramSearch, secrets: &model::system::Secrets) {
+            search.secrets = secrets.clone();
+        }
+    };
+}
+
 mod accept;
 mod clock_step;
 mod cores;
@@ -78,7 +110,7 @@ pub(crate) enum Layer {
 
 /// A kind of action on this host.
 pub(crate) trait LabAction {
-    /// Facts about the host that the action needs; `()` if none.
+    /// Facts about the host that the action needs; see `no_facts` if none.
     type Facts;
 
     /// Validates every text of the action that ends up as a command-line argument or in a file

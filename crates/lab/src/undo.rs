@@ -80,7 +80,6 @@ pub(crate) enum Undo {
     },
     /// Wipes the signatures of a file system that we created.
     Wipe {
-        /// Path of the device.
         device: PathBuf,
         /// UUID of the file system. If it differs, it isn't ours.
         uuid: String,
@@ -107,14 +106,12 @@ pub(crate) enum Undo {
     /// Removes the files that a campaign's clients left in an exported directory, once the campaign
     /// is over. Clients that are lost cannot do it while nothing is mounted.
     Works {
-        /// Path of the directory.
         directory: PathBuf,
         /// The campaign that its working directories are named after.
         campaign: String,
     },
     /// Removes an export.
     Export {
-        /// Path of the directory.
         directory: PathBuf,
         /// The clients it was exported to.
         clients: String,

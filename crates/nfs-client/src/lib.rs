@@ -5,7 +5,7 @@
 //! fixed number of calls in flight, without allocations, locks, logs or a clock of its own.
 //! Retransmissions, waits and reconnects are counted. This crate must not measure.
 
-#![warn(missing_docs)]
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod connection;
 mod error;

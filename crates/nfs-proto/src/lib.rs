@@ -10,7 +10,7 @@
 //! (XDR), RFC 5531 (RPC), RFC 1833 (portmap, rpcbind), RFC 1094 (NFS v2 and MOUNT v1), RFC 1813
 //! (NFS v3 and MOUNT v3).
 
-#![warn(missing_docs)]
+#![warn(missing_docs, clippy::missing_errors_doc)]
 #![allow(
     clippy::large_enum_variant,
     reason = "handles are held inline, so that messages are views and nothing is allocated"

@@ -52,7 +52,6 @@ fn can_be_raised(code: CaveatCode, run: &RunSpec) -> bool {
     }
 }
 
-/// Checks one flag for one run.
 fn check(target: &TargetArg, run: &RunSpec, flag: &str, value: &str, place: &str) {
     if OF_CAMPAIGNS.iter().any(|(name, wanted)| *name == flag && *wanted == value) {
         return;

@@ -236,7 +236,6 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
     }
 }
 
-/// Returns the counterpart of an operation of a version.
 fn of_kind(kind: OperationKind, op: &Op, version: Version) -> Counterpart {
     let offset = op.offset;
     let len = op.length;

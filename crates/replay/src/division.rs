@@ -68,7 +68,6 @@ impl Division {
             .collect()
     }
 
-    /// Returns the host of a client.
     pub(crate) fn host_of(&self, client: u32) -> u32 {
         self.host_of[client as usize]
     }

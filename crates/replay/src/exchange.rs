@@ -55,10 +55,6 @@ pub struct NoticeSender {
 }
 
 impl Exchange {
-    /// Creates an exchange.
-    ///
-    /// # Errors
-    /// If the kernel provides no descriptor.
     pub fn open() -> std::io::Result<OpenExchange> {
         let (outgoing, outgoing_end) = sync_channel(QUEUE);
         let (queue, incoming) = sync_channel(QUEUE);

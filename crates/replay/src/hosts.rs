@@ -50,7 +50,6 @@ pub struct SharedTrace<'a> {
     pub target: &'a str,
     /// The content of the trace.
     pub trace: &'a [u8],
-    /// The settings of the plan.
     pub settings: PlanSettings,
     /// The plan as created here.
     pub plan: &'a ReplayPlan,
@@ -121,9 +120,6 @@ impl ShareHosts {
     }
 
     /// Replays on an existing tree.
-    ///
-    /// # Errors
-    /// If a host is lost or can't continue.
     pub fn replay(
         &mut self,
         plan: &ReplayPlan,

@@ -83,7 +83,6 @@ impl Files {
         files
     }
 
-    /// Returns the handles that are known.
     pub fn handles(&self) -> Vec<KnownHandle> {
         self.objects
             .iter()

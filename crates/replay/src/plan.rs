@@ -78,7 +78,6 @@ pub struct ReplayPlan {
     pub batch: Batch,
     /// Text of each name.
     pub names: Vec<String>,
-    /// Number of objects.
     pub objects: u32,
     /// Objects to create in advance, parents first.
     pub initial: Vec<InitialObject>,

@@ -62,7 +62,6 @@ pub(crate) struct Planner<'a> {
     /// Objects whose handle is known by the time a step that uses them may start.
     has_producer: Vec<bool>,
     clients: HashMap<u32, u32>,
-    /// The calls of each client.
     calls: Vec<ClientCalls>,
     /// Slots of the opens that a client has for an object, latest last.
     opens: HashMap<Usage, Vec<SettledSlot>>,

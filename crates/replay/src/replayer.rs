@@ -140,7 +140,6 @@ impl<'a> Replayer<'a> {
         Ok(Self { mount, options, clock, stop, used_ns: clock.now_ns() })
     }
 
-    /// Returns the protocol version.
     pub fn version(&self) -> ProtocolVersion {
         self.mount.version()
     }

@@ -94,9 +94,6 @@ impl ReplaySession<'_, '_> {
     }
 
     /// Replays at each speed.
-    ///
-    /// # Errors
-    /// If the target or a host can't be used.
     pub fn replay_all(&mut self, paces: &[Pace]) -> Result<Vec<Outcome>, ReplaySessionError> {
         let mut outcomes = Vec::new();
         for pace in paces {
@@ -110,9 +107,6 @@ impl ReplaySession<'_, '_> {
 
     /// Searches for the speed that breaks the target, up to `max`, and for a curve replays at
     /// evenly spaced speeds below it as well.
-    ///
-    /// # Errors
-    /// If the target or a host can't be used.
     pub fn find_limit(
         &mut self,
         max: f64,

@@ -57,7 +57,6 @@ pub enum ShareReport {
     Planned(u64),
     /// All clients are connected.
     Connected,
-    /// A reading of its clocks.
     Clock(ClockReading),
     /// An operation has ended that other hosts wait for.
     Ended(Notice),
@@ -84,7 +83,6 @@ pub struct ShareTask {
     pub wsize: u32,
     /// The host of each client.
     pub division: Division,
-    /// The number of this host.
     pub host: u32,
 }
 

@@ -120,9 +120,6 @@ pub(crate) enum Tree {
 
 impl<'a> OpenTarget<'a> {
     /// Mounts an export or opens a directory.
-    ///
-    /// # Errors
-    /// If it can't be used.
     pub fn connect(
         named: &NamedTarget,
         clock: &'a dyn Clock,

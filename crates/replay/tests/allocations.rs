@@ -1,12 +1,12 @@
 //! Nothing is allocated while steps are issued: ten times as many steps need no more allocations.
-#![allow(unsafe_code, reason = "a counting allocator must implement GlobalAlloc")]
 
+#[path = "../../engine/tests/allocation_counts/mod.rs"]
+mod allocation_counts;
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
+use allocation_counts::counts;
 use common::traces::{call, op, trace_of};
 use common::whole_trace;
 use engine::SystemClock;
@@ -17,39 +17,6 @@ use replay::{
     DirectoryReplayer, Fill, Pace, ReplayPlan, ReplaySettings, Replayer, TRANSFER_BYTES, TargetKind,
 };
 use trace::Op;
-
-struct CountingAllocator;
-
-thread_local! {
-    static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is ending has no thread-locals left, and is not counted.
-    let _ = WATCHED.try_with(|watched| {
-        if watched.get() {
-            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        }
-    });
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Creates a trace of rounds of six operations.
 fn trace_of_rounds(rounds: u64) -> Vec<u8> {
@@ -119,11 +86,9 @@ fn allocations_in_directory(rounds: u64) -> u64 {
 }
 
 fn allocated_by<T>(work: impl FnOnce() -> T) -> (u64, T) {
-    ALLOCATIONS.set(0);
-    WATCHED.set(true);
+    let (before, _) = counts();
     let made = work();
-    WATCHED.set(false);
-    (ALLOCATIONS.get(), made)
+    (counts().0 - before, made)
 }
 
 #[test]

@@ -65,7 +65,6 @@ pub(crate) fn figures(pictures: &[Picture]) -> Markup {
     }
 }
 
-/// Row of a chart.
 pub(crate) struct ChartRow {
     pub name: String,
     /// Formatted result of the row.
@@ -83,7 +82,6 @@ pub(crate) fn describe_strips(strips: &[ChartRow]) -> String {
     described.join("; ")
 }
 
-/// Texts of a chart.
 pub(crate) struct ChartText {
     /// Unique within the page.
     pub id: String,

@@ -4,7 +4,7 @@
 //! The campaign is the one with which reports are tested, and it goes through [`Store`], as every
 //! campaign does. A file in memory (`/dev/shm`) is written in a tenth of the time.
 
-#[path = "../../report/tests/campaigns/mod.rs"]
+#[path = "../../report/tests/reports/campaigns.rs"]
 mod campaigns;
 
 use std::error::Error;

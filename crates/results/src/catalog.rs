@@ -44,9 +44,6 @@ impl Store {
     }
 
     /// Returns the most recently started campaign; `None` if there is none.
-    ///
-    /// # Errors
-    /// Same as [`Store::list`].
     pub fn latest(&self) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT max(id) FROM campaigns";
         self.explain(self.connection.query_row(sql, [], |row| row.get(0)))
@@ -54,17 +51,11 @@ impl Store {
 
     /// Estimates how many bytes of the file a campaign takes, not counting SQLite's overhead. For a
     /// campaign with thousands of runs, only a sample is measured and extrapolated.
-    ///
-    /// # Errors
-    /// Same as [`Store::list`].
     pub fn size_bytes(&self, campaign_id: i64) -> Result<u64, StoreError> {
         self.explain(measure_size(&self.connection, campaign_id))
     }
 
     /// Returns the notes of a campaign, oldest first.
-    ///
-    /// # Errors
-    /// Same as [`Store::list`].
     pub fn notes(&self, campaign_id: i64) -> Result<Vec<Note>, StoreError> {
         self.explain(read_notes(&self.connection, campaign_id))
     }
@@ -123,9 +114,6 @@ impl Store {
     }
 
     /// Returns the line of one campaign in the list.
-    ///
-    /// # Errors
-    /// If there is no campaign with this number.
     pub fn line(&self, campaign_id: i64) -> Result<CampaignLine, StoreError> {
         for line in self.list()? {
             if line.id == campaign_id {

@@ -40,7 +40,6 @@ pub enum ExportFormat {
 }
 
 impl ExportFormat {
-    /// Returns the file extension.
     const fn file_extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -55,7 +54,6 @@ impl ExportFormat {
 pub struct Exported {
     /// Name of the table.
     pub table: String,
-    /// Number of its rows.
     pub rows: u64,
 }
 

@@ -17,7 +17,6 @@ pub(crate) fn give_random(connection: &Connection, campaign_id: i64) -> rusqlite
     Ok(())
 }
 
-/// Returns the UUID of a campaign.
 pub(crate) fn read_uuid(connection: &Connection, campaign_id: i64) -> rusqlite::Result<String> {
     let sql = "SELECT uuid FROM identities WHERE campaign_id = ?1";
     connection.query_row(sql, [campaign_id], |row| row.get(0))

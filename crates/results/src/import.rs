@@ -52,6 +52,19 @@ impl Store {
         self.import_some(other, |_| true)
     }
 
+    /// Copies a campaign to a new results file, in which it is campaign 1.
+    ///
+    /// # Errors
+    /// If there is no such campaign, it can't be read, or the new file can't be written.
+    pub fn extract(&self, campaign_id: i64, path: &Path) -> Result<(), StoreError> {
+        // The error of a missing campaign names the latest one.
+        self.line(campaign_id)?;
+        let mut extracted = Self::open_or_create(path)?;
+        extracted.import_some(&self.path, |line| line.id == campaign_id)?;
+        // Pages are in the order of the tables then, not in the order of writing.
+        extracted.compact()
+    }
+
     /// The same with only the campaigns that are wanted.
     pub(crate) fn import_some(
         &mut self,

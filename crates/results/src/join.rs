@@ -13,13 +13,10 @@ use crate::tree::{ROOT, Table, Tree};
 /// What was added to a campaign from its copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinedCounts {
-    /// Number of runs.
     pub runs: usize,
     /// Number of trials, including those of new runs.
     pub trials: usize,
-    /// Number of notes.
     pub notes: usize,
-    /// Number of tags.
     pub tags: usize,
     /// Number of trials that exist in both but differ: those here are kept.
     pub differ: usize,

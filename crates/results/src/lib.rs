@@ -20,7 +20,6 @@ mod copy;
 mod durability;
 mod error;
 mod export;
-mod extract;
 mod host_results;
 mod identity;
 mod import;

@@ -32,9 +32,6 @@ impl Store {
 
     /// Loads the parts of a campaign needed for its verdicts and conditions: amounts, samples and
     /// caveats, without histograms and without the results of hosts, clients and telemetry.
-    ///
-    /// # Errors
-    /// Same as [`Store::load`].
     pub fn outline(&self, id: i64) -> Result<Campaign, StoreError> {
         self.read(id, ReadDepth::Outline)
     }

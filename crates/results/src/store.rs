@@ -66,11 +66,9 @@ struct FileHead {
     tables: i64,
 }
 
-/// Whose file it is.
 enum FileOwner {
     /// Ours, with a known schema.
     Ours,
-    /// It is empty.
     Empty,
 }
 
@@ -186,9 +184,6 @@ impl Store {
 
     /// Makes sure that no other process adds to a campaign until it is finished or the store is
     /// dropped; the hold ends with the process. Does nothing if this store already has it.
-    ///
-    /// # Errors
-    /// If another process is running it.
     pub fn hold(&mut self, campaign_id: i64) -> Result<(), StoreError> {
         if self.holds.iter().all(|hold| hold.campaign_id != campaign_id) {
             self.holds.push(CampaignLock::acquire(&self.path, campaign_id)?);

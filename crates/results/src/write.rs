@@ -127,9 +127,6 @@ impl Store {
     }
 
     /// Stores the tool's own ceiling once it has been measured.
-    ///
-    /// # Errors
-    /// Same as [`Store::begin_campaign`].
     pub fn set_ceiling(&mut self, campaign_id: i64, ceiling: Ceiling) -> Result<(), StoreError> {
         self.transact(|transaction| {
             transaction.execute(
@@ -146,9 +143,6 @@ impl Store {
     }
 
     /// Stores how the campaign ended, and allows other processes to continue it.
-    ///
-    /// # Errors
-    /// Same as [`Store::begin_campaign`].
     pub fn finish(&mut self, campaign_id: i64, state: CampaignState) -> Result<(), StoreError> {
         self.transact(|transaction| {
             let sql = "UPDATE campaigns SET state = ?2 WHERE id = ?1";

@@ -70,7 +70,6 @@ pub struct FactorEffect {
     /// Numbers of the factors that it is nested in: each of its levels occurs with only one of
     /// theirs.
     pub within: Vec<usize>,
-    /// Effect of each level.
     pub levels: Vec<LevelEffect>,
 }
 

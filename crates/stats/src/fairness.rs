@@ -13,7 +13,6 @@ use crate::summary::squared_distances;
 /// The shares of the clients in a pass, over all trials that count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fairness {
-    /// Number of clients.
     pub clients: usize,
     /// Jain's index of their ops.
     pub index: f64,
@@ -28,9 +27,7 @@ pub struct Fairness {
 pub struct ClientShare {
     /// Number of the client within the run, from 0.
     pub client: u32,
-    /// Ops per second.
     pub ops_per_s: f64,
-    /// Bytes per second.
     pub bytes_per_s: f64,
     /// Ops that failed.
     pub failed: u64,

@@ -81,7 +81,6 @@ pub struct HostsCompared {
     pub index: Option<f64>,
     /// The time between the first and the last start of any host, as the median over the trials.
     pub skew: StartSkew,
-    /// Number of trials.
     pub trials: u32,
 }
 

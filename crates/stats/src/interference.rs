@@ -107,7 +107,6 @@ impl Covariate {
         outside.chain([Self::Wait])
     }
 
-    /// Returns its value in a pass.
     fn value_in(self, result: &PassResult) -> Option<f64> {
         match self {
             Self::Outside(source) => {

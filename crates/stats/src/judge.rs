@@ -49,7 +49,6 @@ pub struct Judged {
     /// The main result over the whole window (`last_done`): bytes per second for reads and writes,
     /// otherwise ops per second. `None` if no trial has a result; see [`Judged::reason`].
     pub rate: Option<Summary>,
-    /// Ops per second.
     pub ops_per_s: Option<Summary>,
     /// Bytes per second, for passes that transfer data.
     pub bytes_per_s: Option<Summary>,
@@ -261,7 +260,6 @@ pub fn used_results(run: &Run, pass: Pass) -> Vec<&PassResult> {
     TrialGroups::from_run(run, pass).used_results()
 }
 
-/// Judges one pass of a run.
 pub fn pass(run: &Run, pass: Pass) -> Judged {
     let sorted = TrialGroups::from_run(run, pass);
     let used = sorted.used_results();

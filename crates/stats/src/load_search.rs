@@ -23,7 +23,6 @@ pub struct LoadRange {
 /// Which loads may be tried, and which one is in the middle of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// Whole numbers.
     Whole,
     /// Numbers with three digits, so that people can read and type them. The middle is the
     /// geometric mean, which needs the fewest loads for a relative accuracy.

@@ -32,7 +32,6 @@ pub struct RanksCompared {
     pub straggler: Option<RankStraggler>,
     /// How long saves stall the job per hour, in seconds; only for saves.
     pub stall_s_per_hour: Option<f64>,
-    /// Number of trials.
     pub trials: u32,
 }
 

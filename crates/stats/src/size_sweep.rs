@@ -131,7 +131,6 @@ struct Sweep {
     within: f64,
 }
 
-/// The times of one size.
 struct SizeTimes {
     bytes: f64,
     mean: f64,

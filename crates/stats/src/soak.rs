@@ -85,7 +85,6 @@ pub struct SegmentCounts {
 pub struct ReadBack {
     /// Total size of the files.
     pub bytes: u64,
-    /// Number of files.
     pub files: u64,
 }
 

@@ -9,7 +9,6 @@ use crate::summary::{Summary, median};
 pub struct TrainingJudged {
     /// Accelerators over all client hosts.
     pub accelerators: u32,
-    /// Steps of each.
     pub steps: u64,
     /// Share of the time that they computed, between 0 and 1.
     pub utilization: Summary,

@@ -37,7 +37,6 @@ pub struct Connection {
     pub client_address: String,
     /// Address of the server, or its keyed hash in hexadecimal.
     pub server_address: String,
-    /// Port of the server.
     pub server_port: u16,
     /// Transport of the calls.
     pub transport: Transport,

@@ -35,7 +35,6 @@ pub struct Counters {
     pub replies_without_call: u64,
     /// Replies that were sent again.
     pub replies_again: u64,
-    /// Calls without a reply.
     pub calls_without_reply: u64,
     /// Calls of other programs on the same connections, such as callbacks and ACLs.
     pub calls_other: u64,

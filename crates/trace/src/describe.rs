@@ -96,9 +96,7 @@ pub struct ClientDescription {
     pub address: String,
     /// Calls that it sent.
     pub calls: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
     /// Calls in flight when the client starts one.
     pub depth: Quantiles,
@@ -285,7 +283,6 @@ impl Describer {
         }
     }
 
-    /// Finishes the description.
     pub fn finish(mut self) -> Description {
         if self.end.duration_ns == 0 {
             self.end.duration_ns = self.last_ns;

@@ -95,7 +95,6 @@ pub(crate) struct Matcher {
     pub context: Context,
 }
 
-/// The head of a call.
 struct CallHead {
     program: u32,
     version: u32,

@@ -122,9 +122,7 @@ pub(crate) struct FragmentKey {
 /// The relevant part of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content<'a> {
-    /// A TCP segment.
     Tcp(TcpSegment<'a>),
-    /// A UDP datagram.
     Udp(UdpDatagram<'a>),
     /// A fragment of a packet.
     Fragment(Fragment<'a>),

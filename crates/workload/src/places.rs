@@ -44,14 +44,20 @@ struct DeveloperPlaces {
 /// How numbers are assigned to directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// In turn.
     InTurn,
     /// Each tree has the numbers of its worker, in turn within the tree.
-    TreePerWorker { workers: u32, nodes: u32 },
+    TreePerWorker {
+        workers: u32,
+        nodes: u32,
+    },
     /// Fill one place completely, then the next.
-    Filled { per_place: u32 },
+    Filled {
+        per_place: u32,
+    },
     /// Numbers and places of a worker are equal to its own number, modulo the number of workers.
-    Developer { workers: u32 },
+    Developer {
+        workers: u32,
+    },
 }
 
 impl Places {

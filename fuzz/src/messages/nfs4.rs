@@ -20,7 +20,6 @@ pub enum DecodedPart {
     Compound,
     /// The arguments of one operation, with its number.
     Op,
-    /// A reply of COMPOUND.
     CompoundReply,
     /// One result, with its number.
     Result,

@@ -14,9 +14,7 @@ use crate::memory::without_allocation;
 /// The message to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RpcMessage {
-    /// The header of a call.
     CallHeader,
-    /// The header of a reply.
     ReplyHeader,
     /// A whole call, as a server decodes it.
     Request,

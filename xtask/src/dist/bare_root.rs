@@ -33,9 +33,6 @@ pub struct BareRoot {
 
 impl BareRoot {
     /// Creates the root of a suite such as `trixie`.
-    ///
-    /// # Errors
-    /// If mmdebstrap fails.
     pub fn make(suite: &str) -> Result<Self> {
         let folder = TempDir::with_prefix(format!("dfsbench-{suite}-"))?;
         let mut make = Command::new("mmdebstrap");
@@ -64,9 +61,6 @@ impl BareRoot {
     }
 
     /// Lists the paths of the root, without those that every package changes.
-    ///
-    /// # Errors
-    /// If find fails.
     pub fn list(&self) -> Result<BTreeSet<String>> {
         let listed = self.run("find", "find / -xdev")?;
         let mut paths = BTreeSet::new();

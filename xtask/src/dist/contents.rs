@@ -23,9 +23,6 @@ const UNIT: &str = "dfsbench-serve.service";
 const DATA: [&str; 2] = ["presets", "systems"];
 
 /// Puts every file in its place.
-///
-/// # Errors
-/// If one is missing.
 pub fn stage(
     release: &Release,
     program: &Program,
@@ -73,9 +70,6 @@ fn completion_path(shell: &str) -> &'static str {
 }
 
 /// Writes the archive for systems without packages.
-///
-/// # Errors
-/// If it can't be packed or written.
 pub fn write_archive(release: &Release, tree: &Tree, folder: &Path) -> Result<()> {
     let archive = archive(release, tree)?;
     fs::write(folder.join(format!("{}.tar.xz", release.stem())), archive)?;
@@ -83,9 +77,6 @@ pub fn write_archive(release: &Release, tree: &Tree, folder: &Path) -> Result<()
 }
 
 /// Packs the same files for systems without packages, to be unpacked at `/usr/local` or anywhere.
-///
-/// # Errors
-/// If a path is too long for the format.
 fn archive(release: &Release, tree: &Tree) -> Result<Vec<u8>> {
     let mut archive = Tree::default();
     for (path, bytes) in tree.files() {

@@ -26,9 +26,6 @@ pub fn name(release: &Release) -> String {
 }
 
 /// Writes the image.
-///
-/// # Errors
-/// If it can't be written.
 pub fn write(release: &Release, program: &Program, tree: &Tree, folder: &Path) -> Result<()> {
     let layer = layer(release, program, tree)?;
     let image = layout(release, &layer)?;

@@ -6,9 +6,6 @@
 use anyhow::{Result, bail};
 
 /// Returns the section of a version, or the unreleased section if it has none.
-///
-/// # Errors
-/// If the changelog has neither.
 pub fn find(changelog: &str, version: &str) -> Result<String> {
     for title in [version, "Unreleased"] {
         let section = section(changelog, title);

@@ -30,9 +30,6 @@ distribution that built the program, and `cargo xtask dist` links dfsbench with 
 ";
 
 /// Renders the list and the texts.
-///
-/// # Errors
-/// If the license of a crate isn't known.
 pub fn render(linked: &LinkedCode, sources: &Path) -> Result<String> {
     let mut page = INTRODUCTION.to_owned();
     // The crates by license text; texts that differ only in whitespace are the same.

@@ -22,9 +22,6 @@ use crate::proc;
 const ZSH: [&str; 2] = ["usr/share/zsh/site-functions/", "usr/share/zsh/vendor-completions/"];
 
 /// Returns Debian's name for this machine's architecture.
-///
-/// # Errors
-/// If releases aren't built for it.
 pub fn debian_architecture() -> Result<&'static str> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("amd64"),
@@ -34,22 +31,15 @@ pub fn debian_architecture() -> Result<&'static str> {
 }
 
 /// Returns the name of the Debian package.
-///
-/// # Errors
-/// Same as [`debian_architecture`].
 pub fn deb_name(release: &Release) -> Result<String> {
     Ok(format!("dfsbench_{}-1_{}.deb", release.version, debian_architecture()?))
 }
 
-/// Returns the name of the RPM.
 pub fn rpm_name(release: &Release) -> String {
     format!("dfsbench-{}-1.{}.rpm", release.version, std::env::consts::ARCH)
 }
 
 /// Writes the Debian package.
-///
-/// # Errors
-/// If dpkg-deb fails.
 pub fn write_deb(release: &Release, tree: &Tree, sources: &Path, folder: &Path) -> Result<()> {
     let mut tree = tree.clone();
     tree.move_files(ZSH[0], ZSH[1]);
@@ -79,9 +69,6 @@ pub fn write_deb(release: &Release, tree: &Tree, sources: &Path, folder: &Path) 
 }
 
 /// Writes the RPM.
-///
-/// # Errors
-/// If rpmbuild fails.
 pub fn write_rpm(release: &Release, tree: &Tree, sources: &Path, folder: &Path) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let staged = scratch.path().join("staged");

@@ -26,9 +26,6 @@ pub struct Program {
 
 impl Program {
     /// Writes the symbols of a built program to a directory, and gets the pages from the program.
-    ///
-    /// # Errors
-    /// If objcopy or the program fails.
     pub fn split(built: &Path, stem: &str, folder: &Path) -> Result<Self> {
         let symbols = folder.join(format!("{stem}.debug"));
         let mut keep = Command::new("objcopy");

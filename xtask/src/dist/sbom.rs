@@ -10,9 +10,6 @@ use super::Release;
 use super::linked::{Crate, LinkedCode, Native};
 
 /// Renders the bill of materials of a release.
-///
-/// # Errors
-/// If the time of the commit can't be formatted.
 pub fn render(release: &Release, linked: &LinkedCode) -> Result<String> {
     let program = format!("pkg:cargo/dfsbench@{}", release.version);
     let mut components = Vec::new();

@@ -71,9 +71,6 @@ impl Tree {
     }
 
     /// Writes the files below a directory, for the packaging tools.
-    ///
-    /// # Errors
-    /// If one can't be written.
     pub fn write_below(&self, folder: &Path) -> Result<()> {
         for (path, entry) in self.with_folders() {
             let at = folder.join(&path);
@@ -88,9 +85,6 @@ impl Tree {
     }
 
     /// Packs the files as a tar archive; `epoch` is the time of all of them.
-    ///
-    /// # Errors
-    /// If a path is too long for the format.
     pub fn to_tar(&self, epoch: u64) -> Result<Vec<u8>> {
         let mut archive = tar::Builder::new(Vec::new());
         for (path, entry) in self.with_folders() {
@@ -144,9 +138,6 @@ pub fn zstd(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Compresses bytes with the xz program, which every distribution has.
-///
-/// # Errors
-/// If xz fails.
 pub fn xz(bytes: &[u8]) -> Result<Vec<u8>> {
     let scratch = tempfile::tempdir()?;
     let file = scratch.path().join("archive");

@@ -78,9 +78,6 @@ impl LoadResults {
 
 impl Load {
     /// Generates the load with our client.
-    ///
-    /// # Errors
-    /// If the program fails.
     pub fn by_us(&self, export: &Export, seconds: u32) -> Result<LoadResults> {
         let Self { op, version, proto, clients, depth, bytes, keep } = self;
         let Export { port, mount_port, path } = export;
@@ -97,9 +94,6 @@ impl Load {
     }
 
     /// Generates the load with libnfs, over v3, on the file that our client created.
-    ///
-    /// # Errors
-    /// If the program fails, or can't be built.
     pub fn by_libnfs(&self, export: &Export, seconds: u32) -> Result<LoadResults> {
         let mut command = Command::new(native::libnfs_load()?);
         command.arg(export.for_libnfs(FILE)).arg(self.op);
@@ -133,9 +127,6 @@ pub struct MessageBytes {
 }
 
 /// Exchanges messages of these sizes without any protocol.
-///
-/// # Errors
-/// If the program fails, or can't be built.
 pub fn by_echo(load: &Load, lengths: MessageBytes, seconds: u32) -> Result<LoadResults> {
     let mut command = Command::new(native::tcp_echo()?);
     for number in [load.clients, load.depth, seconds, lengths.request, lengths.reply] {

@@ -85,7 +85,6 @@ struct ReadSettings {
     direct: bool,
 }
 
-/// The claim of a comparison.
 struct ComparisonClaim {
     name: &'static str,
     rate: f64,

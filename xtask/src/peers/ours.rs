@@ -54,9 +54,6 @@ pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<SideResult> 
 }
 
 /// Measures one sequential read of a file of 1 GiB over NFS: bytes per second.
-///
-/// # Errors
-/// Same as [`random_reads`].
 pub fn stream_read(target: &str, setting: &Setting) -> Result<SideResult> {
     #[rustfmt::skip]
     let flags = [
@@ -67,9 +64,6 @@ pub fn stream_read(target: &str, setting: &Setting) -> Result<SideResult> {
 }
 
 /// Measures one pass of a run with these flags: bytes per second.
-///
-/// # Errors
-/// Same as [`random_reads`].
 pub fn bytes_of_pass(
     target: &str,
     flags: &[&str],
@@ -81,9 +75,6 @@ pub fn bytes_of_pass(
 }
 
 /// Measures one pass of a run with these flags: ops per second.
-///
-/// # Errors
-/// Same as [`random_reads`].
 pub fn ops_of_pass(
     target: &str,
     flags: &[&str],
@@ -96,9 +87,6 @@ pub fn ops_of_pass(
 
 /// Runs transactions, and creates and removes the pool: transactions per second over all three
 /// passes, and their composition.
-///
-/// # Errors
-/// Same as [`random_reads`].
 pub fn transactions(
     target: &str,
     flags: &[&str],
@@ -135,7 +123,6 @@ pub struct TransactionCounts {
     pub removed: u64,
     /// Number of files read.
     pub read: u64,
-    /// Number of appends.
     pub appended: u64,
 }
 
@@ -214,7 +201,6 @@ fn read_first_trial(json: &[u8]) -> Result<Vec<Pass>> {
     Ok(run.trials.into_iter().next().context("the report has no trial")?.passes)
 }
 
-/// Finds the pass of this name.
 fn find_pass(passes: Vec<Pass>, name: &str) -> Result<Pass> {
     let pass = passes.into_iter().find(|pass| pass.name == name);
     let pass = pass.with_context(|| format!("the report has no pass `{name}`"))?;

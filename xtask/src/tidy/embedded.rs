@@ -12,7 +12,6 @@ use super::files::SourceFile;
 /// Macros that include a file.
 const MACROS: [&str; 2] = ["include_str!(", "include_bytes!("];
 
-/// Checks one file.
 pub fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some(below) = file.path.strip_prefix("crates/") else { return findings };

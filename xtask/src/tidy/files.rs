@@ -48,9 +48,6 @@ impl SourceFile {
 }
 
 /// Returns all our `.rs` files, sorted by path.
-///
-/// # Errors
-/// If a directory or file can't be read.
 pub fn sources(root: &Path) -> Result<Vec<SourceFile>> {
     let mut paths = Vec::new();
     for folder in FOLDERS {
@@ -79,9 +76,6 @@ pub fn product_code_by_crate(files: &[SourceFile]) -> BTreeMap<&str, Vec<&Source
 }
 
 /// Returns the paths, from the root, of pages for people.
-///
-/// # Errors
-/// If a directory can't be read.
 pub fn pages(root: &Path) -> Result<Vec<String>> {
     let mut pages = vec!["CONTRIBUTING.md".to_owned(), "README.md".to_owned()];
     for folder in ["docs", "docs/design", "docs/tutorial"] {

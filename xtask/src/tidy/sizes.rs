@@ -8,7 +8,6 @@ use super::files::SourceFile;
 const FILE_LINES: usize = 700;
 const LINE_COLUMNS: usize = 100;
 
-/// Checks one file.
 pub fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let lines = file.source.lines.len();

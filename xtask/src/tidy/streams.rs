@@ -24,7 +24,6 @@ const STREAMS: [&str; 4] = ["io::stdout()", "io::stderr()", "anstream::", "Progr
 /// The only file that draws a progress bar.
 const BAR: &str = "terminal/progress/bar.rs";
 
-/// Checks one file.
 pub fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some(name) = file.path.strip_prefix(BINARY) else { return findings };

@@ -3,13 +3,12 @@
 //! The order matters: the server's counters are read right after the pass, before taking the
 //! inventory of its directory, which in turn waits until all agents have finished.
 
-use engine::backend::{BackendCounts, RecoveryWork};
+use engine::backend::BackendCounts;
 use engine::target::Inventory;
 use engine::worker::Ending;
 use engine::{InventoryScope, MeasuredPass};
 use fleet::{Assignment, KindTotals, PassEnd, Report, TrialAbort};
 use lab::facts::memory::Memory;
-use model::soak::Recovery;
 use model::{Caveat, CaveatCode, Evidence, Fact, Pass, PassResult, Pnfs, PnfsWork, RunSpec, Share};
 
 use super::{FinishedPass, Trial, read_clocks};
@@ -102,10 +101,7 @@ impl Trial<'_> {
             return;
         }
         result.scope.kept = Some(journal.summarize(|file| share.owns(file, spec.workers)));
-        let RecoveryWork { retransmissions, reconnects, replays, delays, resent_bytes } =
-            tally.recovered;
-        result.scope.recovery =
-            Some(Recovery { retransmissions, reconnects, replays, delays, resent_bytes });
+        result.scope.recovery = Some(tally.recovered);
     }
 
     /// Takes the inventory after a pass, if it is this agent's task.

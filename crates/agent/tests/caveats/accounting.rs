@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use agent::ServerCounts;
 use agent::accounting::{self, CrossCheckSources};
-use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::TrialTarget;
+use engine::testing::{measure_pass, target_config};
 use model::{
     BackendKind, CaveatCode, CrossCheck, Durability, NfsVersion, OpKind, Pass, PassResult, RunSpec,
-    Share, Sharing, SizeDistribution, Target, Workload,
+    Sharing, SizeDistribution, Target, Workload,
 };
 use nfs_server::{Server, ServerConfig};
-
-use workload::Pattern;
 
 use crate::driven_agent::{DrivenAgent, nfs, stream};
 
@@ -311,27 +310,8 @@ fn several_directories_share_the_files() {
 
 /// Reports of backend and recorder about a pass on a target that loses every third op.
 fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, CrossCheckSources) {
-    let config = TargetConfig {
-        work_name: String::new(),
-        seed: 1,
-        pattern: Pattern::new(1, 1 << 20),
-        clock: Arc::new(SystemClock::new()),
-        keep: false,
-        stop: Stop::default(),
-        share: Share::ALL,
-        joins: false,
-    };
-    let stop = Stop::default();
-    let mut monitor = Monitor {
-        stop: &stop,
-        opened: &|| (),
-        gate: &mut || Some(0),
-        observe: &mut |_| (),
-        client_cpu_ns: &|| 0,
-    };
-    let target = TrialTarget::with_losses(3, config);
-    let measured =
-        measure(&target, spec, pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
+    let target = TrialTarget::with_losses(3, target_config(""));
+    let measured = measure_pass(&target, spec, pass);
     (measured.result, CrossCheckSources { tally: measured.tally, ..CrossCheckSources::default() })
 }
 

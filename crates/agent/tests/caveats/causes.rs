@@ -3,18 +3,17 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::Arc;
 
 use agent::accounting::{self, CrossCheckSources};
-use engine::{Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use engine::TrialTarget;
+use engine::testing::{measure_pass, target_config};
 use fleet::TrialAbort;
 use model::{
     BackendKind, CaveatCode, Durability, Evidence, NfsSettings, NfsVersion, Pass, RunSpec,
-    Sampling, Share, Target, Workload,
+    Sampling, Target, Workload,
 };
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig, StoreMode};
-use workload::Pattern;
 
 use crate::driven_agent::{DrivenAgent, codes, metadata, nfs, server, stream};
 
@@ -26,16 +25,7 @@ fn on_storage() -> tempfile::TempDir {
 fn null_accounting(target: &TrialTarget) -> Vec<CaveatCode> {
     let spec =
         RunSpec { target: Target::Null, backend: BackendKind::Null, ..stream(Path::new("/")) };
-    let stop = Stop::default();
-    let mut monitor = Monitor {
-        stop: &stop,
-        opened: &|| (),
-        gate: &mut || Some(0),
-        observe: &mut |_| {},
-        client_cpu_ns: &|| 0,
-    };
-    let measured =
-        measure(target, &spec, Pass::Write, Share::whole(spec.workers), 1, &mut monitor).unwrap();
+    let measured = measure_pass(target, &spec, Pass::Write);
     let sources = CrossCheckSources { tally: measured.tally, ..CrossCheckSources::default() };
     let cross_checks = accounting::cross_checks(&spec, &measured.result, &sources);
     assert!(cross_checks.len() >= 2, "no cross-checks: {cross_checks:?}");
@@ -44,16 +34,7 @@ fn null_accounting(target: &TrialTarget) -> Vec<CaveatCode> {
 
 #[test]
 fn ops_that_were_lost_are_missed() {
-    let config = || TargetConfig {
-        seed: 1,
-        work_name: ".dfsbench-test".into(),
-        pattern: Pattern::new(1, 1 << 20),
-        clock: Arc::new(SystemClock::new()),
-        keep: false,
-        stop: Stop::default(),
-        share: Share::ALL,
-        joins: false,
-    };
+    let config = || target_config(".dfsbench-test");
     assert_eq!(null_accounting(&TrialTarget::with_losses(1, config())), [CaveatCode::Accounting]);
     assert_eq!(null_accounting(&TrialTarget::with_losses(u64::MAX, config())), []);
 }

@@ -145,7 +145,6 @@ fn mount(file_system: &str) -> Mount {
     Mount { file_system: file_system.to_owned(), ..nfs_mount() }
 }
 
-/// A mount that compresses.
 fn compressing() -> Mount {
     let compression = Some("btrfs compresses in this directory".to_owned());
     Mount { compression, ..mount("btrfs") }

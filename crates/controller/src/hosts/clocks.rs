@@ -62,9 +62,6 @@ impl Hosts<'_> {
     }
 
     /// Returns the drift of a host's clock, taking a new sample if the last one is too old.
-    ///
-    /// # Errors
-    /// If the host is lost.
     pub(crate) fn drift(&mut self, host: &str) -> Result<Drift, String> {
         let oldest_ns = self.now_ns().saturating_sub(clock::FRESH_NS);
         if let Some(drift) = self.clocks.get(host)
@@ -78,9 +75,6 @@ impl Hosts<'_> {
     }
 
     /// Takes a sample of a host's clocks.
-    ///
-    /// # Errors
-    /// If the host is lost.
     fn sample_clock(&mut self, host: &str) -> Result<Sample, String> {
         let mut exchanges = self.exchanges(host);
         loop {

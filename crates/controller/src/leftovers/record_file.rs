@@ -209,9 +209,6 @@ fn check_author(owner: u32, mode: u32, me: u32) -> Result<(), String> {
 
 /// Writes a record and syncs it together with its folder, since it must outlive everything that is
 /// created afterwards. The returned file holds the lock.
-///
-/// # Errors
-/// If no file of that name can be created.
 pub(super) fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);

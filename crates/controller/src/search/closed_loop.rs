@@ -39,9 +39,6 @@ pub fn close_loops(plan: &mut Plan) {
 }
 
 /// Runs each closed loop of a plan once, and returns the one with the highest rate.
-///
-/// # Errors
-/// If a loop fails or the agent is gone.
 pub fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, ControllerError> {
     runner.preflight()?;
     let mut best = ClosedLoop::default();

@@ -58,9 +58,6 @@ pub fn fill_in(
 }
 
 /// Returns the plan with these offered loads, in ops per second.
-///
-/// # Errors
-/// If there is none.
 pub fn plan_with_loads(
     raw: &RawPlan,
     around: &Surroundings,

@@ -111,10 +111,6 @@ impl<'a> RaisedLoad<'a> {
         search.heaviest_good().map_or(first, |load| load as u32)
     }
 
-    /// Returns the plan with a load.
-    ///
-    /// # Errors
-    /// If the plan is not valid with it.
     pub fn plan(&self, load: u32) -> Result<Plan, PlanError> {
         let mut raw = self.raw.clone();
         raw.apply(&Overrides::default().with(self.setting, &[&load.to_string()]))?;

@@ -31,9 +31,6 @@ type Refusal = (String, &'static str);
 
 /// Parses the values of `--fault` and adds them to the faults of the plan. Faults at a fixed time
 /// are removed and returned as disturbances, so that the soak reports their effect.
-///
-/// # Errors
-/// If a fault is invalid.
 pub fn take_timed_faults(
     texts: &[String],
     raw: &mut RawPlan,
@@ -100,9 +97,6 @@ impl PlannedDisturbances {
     }
 
     /// Refuses disturbances that are not possible in this run.
-    ///
-    /// # Errors
-    /// If there is such a disturbance.
     pub fn check(&self, run: &RunSpec) -> Result<(), PlanError> {
         self.refuse_by(|_, one| can_be_made(run, one))
     }

@@ -19,9 +19,6 @@ const BESIDES_PERCENT: u64 = 20;
 type ReadVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// Refuses a soak that would outlast its job.
-///
-/// # Errors
-/// If it would.
 pub fn fits_job(
     soak: &Soak,
     now_unix_ms: u64,

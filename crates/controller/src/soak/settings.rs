@@ -91,9 +91,6 @@ fn choose_segment_ms(duration_ms: u64) -> u64 {
 }
 
 /// Refuses a plan that can't be journaled, and disturbances that its hosts can't make.
-///
-/// # Errors
-/// If there is a problem of either kind.
 pub fn check(plan: &Plan, planned: &PlannedDisturbances) -> Result<(), ControllerError> {
     let run = &plan.runs[0];
     let workers = run.all_workers();

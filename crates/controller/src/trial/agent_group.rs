@@ -150,9 +150,6 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Decodes an agent's answer. A host that gives the wrong kind of answer counts as lost.
-    ///
-    /// # Errors
-    /// If the report doesn't answer the order.
     pub(crate) fn read_answer<T>(
         &mut self,
         hosts: &mut Hosts<'_>,
@@ -177,9 +174,6 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Sends an order to all agents, like [`Self::ask`].
-    ///
-    /// # Errors
-    /// Same as for [`Self::ask`].
     pub(crate) fn ask_all<T>(
         &mut self,
         hosts: &mut Hosts<'_>,
@@ -190,9 +184,6 @@ impl<'s> AgentGroup<'s> {
 
     /// Sends an order to the first agent, then to all others, which depend on what the first one
     /// created.
-    ///
-    /// # Errors
-    /// Same as for [`Self::ask`].
     pub(crate) fn ask_first<T>(
         &mut self,
         hosts: &mut Hosts<'_>,
@@ -204,9 +195,6 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Sends an order to one agent.
-    ///
-    /// # Errors
-    /// If the agent is lost.
     pub(crate) fn send(
         &mut self,
         hosts: &mut Hosts<'_>,
@@ -374,9 +362,6 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Compares the clocks of all hosts with the local one if any of the agents is new.
-    ///
-    /// # Errors
-    /// If an agent is lost.
     pub(crate) fn compare_new_clocks(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
         for host in self.hosts() {
             if hosts.latest_clock(host).is_none() {
@@ -390,9 +375,6 @@ impl<'s> AgentGroup<'s> {
     /// Compares the clocks of all hosts with the local one. Each host is asked again as soon as it
     /// has answered, until its clock is known as accurately as before; its shortest exchange
     /// counts.
-    ///
-    /// # Errors
-    /// If an agent is lost.
     pub(crate) fn sample_clocks(
         &mut self,
         hosts: &mut Hosts<'_>,

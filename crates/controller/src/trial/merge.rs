@@ -23,7 +23,6 @@ use crate::hosts::applied_steps::on_host;
 pub(crate) struct AgentPass {
     /// Host name.
     pub(crate) host: String,
-    /// Number of workers.
     pub(crate) workers: u32,
     /// The end of the pass as reported by the agent.
     pub(crate) end: PassEnd,
@@ -211,7 +210,6 @@ fn refine_quantiles(result: &mut PassResult) {
     }
 }
 
-/// Adds samples interval by interval.
 fn add_samples(all: &mut Vec<IntervalSample>, more: &[IntervalSample]) {
     for (index, sample) in more.iter().enumerate() {
         match all.get_mut(index) {

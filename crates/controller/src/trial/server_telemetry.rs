@@ -16,9 +16,6 @@ use crate::trial::delegations::about_names;
 const DISK_SHARE_MIN: f64 = 0.9;
 
 /// Starts collecting on servers that run no workers.
-///
-/// # Errors
-/// If a host is lost.
 pub(crate) fn begin(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
     for host in idle_servers(lab) {
         hosts.ask(host, request::watch())?;
@@ -27,9 +24,6 @@ pub(crate) fn begin(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> 
 }
 
 /// Stops collecting, and adds the telemetry and resulting caveats to a pass.
-///
-/// # Errors
-/// If a host is lost.
 pub(crate) fn end(
     hosts: &mut Hosts<'_>,
     lab: &LabSpec,

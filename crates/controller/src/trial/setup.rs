@@ -56,9 +56,6 @@ pub(crate) fn steps_before(spec: &RunSpec, lab: &LabSpec, pass: Pass) -> Invalid
 
 /// Drops the caches that a pass must not read from. Returns what hosts had cached, and a caveat if
 /// the system's own caches are not proved to be empty.
-///
-/// # Errors
-/// If a host is lost or cannot drop its caches.
 pub(crate) fn before_pass(
     hosts: &mut Hosts<'_>,
     stop: &AtomicBool,

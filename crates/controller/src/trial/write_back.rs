@@ -42,7 +42,6 @@ impl CommandResult {
 struct Repeated {
     /// When all of them succeeded, by our clock; `None` if that did not happen in time.
     succeeded_ns: Option<u64>,
-    /// Number of checks.
     checks: u64,
     /// How long they were repeated.
     waited_ns: u64,
@@ -171,7 +170,6 @@ fn await_drained(
     })
 }
 
-/// Adds the time to the telemetry of the server.
 fn add_drain_time(telemetry: &mut Vec<Telemetry>, server: &str, drain_ns: u64) {
     let at = telemetry.iter().position(|seen| seen.host == server).unwrap_or_else(|| {
         let host = server.to_owned();

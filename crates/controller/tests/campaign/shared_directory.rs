@@ -73,7 +73,6 @@ pub fn assert_counted(pass: &PassResult, hosts: usize) {
     assert!(pass.first_done_ops <= pass.ops() && pass.common_window_ns <= pass.window_ns);
 }
 
-/// The only trial of a run.
 pub fn only(campaign: &Campaign, run: usize) -> &Trial {
     &campaign.runs[run].trials[0]
 }

@@ -193,7 +193,7 @@ impl ScriptedHost {
     fn execute_order(&mut self, order: Order) -> Option<Report> {
         let host = self.host.clone();
         let note = |line: &str| self.world.note(format!("{host} {line}"));
-        if self.is(self.world.script.borrow().wrong, order.name()) {
+        if self.is(self.world.script.borrow().wrong, &order.name()) {
             note(&format!("errs at {}", order.name()));
             return Some(if order == Order::Disarm { Report::Ended } else { Report::Disarmed });
         }

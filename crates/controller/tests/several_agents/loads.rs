@@ -13,7 +13,6 @@ use crate::campaign;
 const READER: &str = "[[load]]\nname = \"reader\"\nkind = \"mixed\"\nread_percent = 100\n";
 const WRITER: &str = "[[load]]\nname = \"writer\"\nkind = \"mixed\"\nread_percent = 0\n";
 
-/// Runs loads on a target. Returns the campaign.
 fn run_loads(target: &str, factors: &str, loads: [&str; 2]) -> Campaign {
     let [first, second] = loads;
     let plan = campaign::plan(&format!(

@@ -5,7 +5,8 @@
 //! advances when a message arrives.
 #![allow(clippy::print_stdout, reason = "prints the seed that reproduces a failure")]
 
-mod allocations;
+#[path = "../../../engine/tests/allocation_counts/mod.rs"]
+mod allocation_counts;
 #[path = "../campaign/mod.rs"]
 mod campaign;
 mod world;
@@ -14,6 +15,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
+use allocation_counts::counts;
 use controller::{Hosts, LaunchedAgent};
 use fleet::HostPermissions;
 use model::{CaveatCode, Histogram, Host, PassResult, Trial, TrialState};
@@ -144,7 +146,7 @@ fn adds_up_ten_thousand_agents() {
 #[test]
 fn scales_controller_cost_linearly() {
     let allocations_each = |agents: usize| {
-        let before = allocations::count();
+        let (before, _) = counts();
         made(WorldSettings {
             seed: 7,
             agents,
@@ -152,7 +154,7 @@ fn scales_controller_cost_linearly() {
             slow_one_in: 1_000,
             never_ends: None,
         });
-        (allocations::count() - before) / agents as u64
+        (counts().0 - before) / agents as u64
     };
     let few = allocations_each(250);
     let many = allocations_each(2_000);

@@ -172,9 +172,6 @@ fn results_of_environment() -> Result<Option<String>, Failure> {
 
 impl CheckedEntry {
     /// Finds the commands that accept an entry.
-    ///
-    /// # Errors
-    /// If no command accepts it.
     fn new(mut entry: Entry, command: &mut Command) -> Result<Self, Failure> {
         if CONSENT.contains(&entry.flag.as_str()) {
             let what = format!("`{}` can't have a default", entry.flag);

@@ -109,9 +109,6 @@ pub(crate) fn config_file() -> ConfigFile {
 }
 
 /// Parses the command line with the user's defaults. Exits if it is wrong or requests help.
-///
-/// # Errors
-/// If the configuration file can't be used.
 pub(crate) fn parse() -> Result<Args, Failure> {
     let mut words = fill_bare_flags(std::env::args_os().collect());
     if words.len() == 1 {

@@ -61,7 +61,6 @@ enum Side {
     Named(String),
     /// Something to measure, given by its address.
     Address(String),
-    /// A stored campaign.
     Stored(Box<Campaign>),
 }
 

@@ -72,9 +72,6 @@ fn check_fio() -> Result<(), Failure> {
 
 impl Session<'_> {
     /// Runs a plan's campaign, or the missing part of a resumed one, and reports it.
-    ///
-    /// # Errors
-    /// Same as [`run`].
     pub(crate) fn run_plan(
         mut self,
         mut plan: Plan,

@@ -19,9 +19,6 @@ use crate::stored::joined;
 use crate::terminal::output::{self, Printable};
 
 /// Lists the campaigns of a results file.
-///
-/// # Errors
-/// If the file can't be read.
 pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let mut campaigns = Vec::new();

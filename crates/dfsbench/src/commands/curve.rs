@@ -167,9 +167,6 @@ fn find_maximum(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, F
 }
 
 /// Searches for the maximum load of each run, for every combination of its other settings.
-///
-/// # Errors
-/// Same as [`Session::run_plan`].
 fn search_under_bound(
     mut session: Session<'_>,
     mut heaviest: Plan,

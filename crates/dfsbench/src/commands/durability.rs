@@ -33,9 +33,6 @@ use crate::terminal::output::{self, Printable};
 use crate::terminal::progress::Visibility;
 
 /// Measures the target or plan that the arguments name.
-///
-/// # Errors
-/// If it can't be measured as requested.
 pub(crate) fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let mut request = DurabilityRequest::new(read_plan(args)?, &args.options())?;
     request.plan.check_destroy(&args.allow_destroy)?;

@@ -49,9 +49,6 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Prints the completions for a shell.
-///
-/// # Errors
-/// If stdout can't be written.
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     let mut command = args::command_with_words(shell);
@@ -61,9 +58,6 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 }
 
 /// Prints the main man page, or writes all pages to a directory.
-///
-/// # Errors
-/// If they can't be written.
 pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut root = args::command();
     // Gives each command the name of its page, such as `dfsbench-run`.

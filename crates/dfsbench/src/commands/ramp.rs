@@ -82,9 +82,6 @@ fn quick_plan() -> Result<RawPlan, Failure> {
 }
 
 /// Adds clients to each run of a plan until the server breaks, up to `clients_max`.
-///
-/// # Errors
-/// Same as [`run`].
 pub(crate) fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
     plan_source::refuse_loads(&raw)?;

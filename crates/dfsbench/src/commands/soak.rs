@@ -83,9 +83,6 @@ fn read_plan(args: &SoakArgs) -> Result<(RawPlan, Vec<Located<Disturbance>>), Fa
 }
 
 /// Refuses settings that make no sense for a soak.
-///
-/// # Errors
-/// If one was given.
 fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
     let flags = args.run.overrides();
     let given = [

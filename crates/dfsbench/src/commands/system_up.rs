@@ -77,9 +77,6 @@ pub(crate) fn up(args: &UpArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Ends the process that holds a system, and waits until the hosts are restored.
-///
-/// # Errors
-/// If there is none, or it doesn't end.
 pub(crate) fn down(name: &str) -> Result<ExitCode, Failure> {
     let holders = holders_of(name);
     if holders.is_empty() {

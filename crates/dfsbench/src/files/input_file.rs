@@ -56,9 +56,6 @@ pub(crate) fn read_plan(path: &Path) -> Result<String, Failure> {
 }
 
 /// Reads a job file of fio.
-///
-/// # Errors
-/// Same as [`read_plan`].
 pub(crate) fn read_job(path: &Path) -> Result<String, Failure> {
     let read = if path.as_os_str() == STDIN {
         read_bounded(io::stdin().lock(), MIX_BYTES_MAX)

@@ -59,9 +59,6 @@ pub(crate) fn write_or_print(path: Option<&Path>, text: &Printable<'_>) -> Resul
 }
 
 /// Refuses a file that must not be written to, before time is spent on its content.
-///
-/// # Errors
-/// Same as [`write()`].
 pub(crate) fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
     match find_obstacle(path, results) {
         None => Ok(()),
@@ -74,9 +71,6 @@ pub(crate) fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> 
 
 /// Like [`check`] if a file is named; also refuses a file that the command reads, even under a
 /// different name.
-///
-/// # Errors
-/// Same as [`write()`].
 pub(crate) fn check_with_inputs<'a>(
     path: Option<&Path>,
     inputs: impl IntoIterator<Item = &'a PathBuf>,

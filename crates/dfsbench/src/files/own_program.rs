@@ -33,9 +33,6 @@ pub(crate) fn installed() -> Result<PathBuf, Failure> {
 }
 
 /// Returns the path of a file next to this program's, which may not exist.
-///
-/// # Errors
-/// Same as [`find`].
 pub(crate) fn find_beside(name: &str) -> io::Result<PathBuf> {
     Ok(env::current_exe()?.with_file_name(name))
 }

@@ -192,7 +192,6 @@ impl Agents {
     }
 }
 
-/// This program on a host.
 pub(crate) enum HostProgram {
     /// Runs on this host. Its file may be replaced by an upgrade in the meantime.
     Here,
@@ -208,9 +207,6 @@ pub(crate) enum HostProgram {
 
 impl HostProgram {
     /// Builds a command that runs the program with one argument.
-    ///
-    /// # Errors
-    /// If the file of this program can't be found.
     pub(crate) fn command(&self, word: &str) -> std::io::Result<Command> {
         match self {
             Self::Here => {

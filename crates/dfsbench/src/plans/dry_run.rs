@@ -86,9 +86,6 @@ pub(crate) fn describe_probed(plan: &Plan, rates: &Rates, probed: &ProbeResult) 
 }
 
 /// Parses the rates that a dry run assumes.
-///
-/// # Errors
-/// If one is invalid.
 pub(crate) fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
     let Some(text) = &args.estimate.assume_rates else { return Ok(Rates::default()) };
     Rates::parse(text).map_err(|why| Failure::Usage(format!("--assume-rates: {why}")))

@@ -35,9 +35,6 @@ pub(crate) fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
 }
 
 /// Refuses a plan with several loads for a command that measures one.
-///
-/// # Errors
-/// If the plan has loads.
 pub(crate) fn refuse_loads(raw: &RawPlan) -> Result<(), Failure> {
     let Some(load) = raw.workloads.iter().find_map(|workload| workload.load.as_ref()) else {
         return Ok(());
@@ -108,9 +105,6 @@ pub(crate) fn like_fio(args: &RunArgs) -> Result<String, Failure> {
 }
 
 /// Returns the plan of a file or preset, or builds one for a target.
-///
-/// # Errors
-/// If it can't be read.
 pub(crate) fn load_named(text: &str) -> Result<RawPlan, Failure> {
     match Preset::find_by_name(text) {
         Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
@@ -139,9 +133,6 @@ fn load_for_target(path: &Path, text: &str) -> Result<RawPlan, Failure> {
 }
 
 /// Reads the files that a plan refers to: mixes and recipes.
-///
-/// # Errors
-/// If one can't be read or is invalid.
 pub(crate) fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
     raw.read_mixes(input_file::read_mix)?;
     Ok(raw.read_systems(|path| input_file::read_text(Path::new(path)))?)
@@ -192,9 +183,6 @@ fn check_scale(given: &Overrides, target: Option<&str>, has_plan: bool) -> Resul
 
 /// Applies the flags, which take precedence over the plan, and the user's defaults, which don't.
 /// Then reads the files that the plan refers to.
-///
-/// # Errors
-/// If a flag or a file is invalid.
 pub(crate) fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     let mut defaults = args.defaults();
     // Scale first, because values given as flags are not scaled.
@@ -217,9 +205,6 @@ pub(crate) fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Makes targets that name no hosts use the hosts of the job.
-///
-/// # Errors
-/// If this isn't possible for any target.
 fn use_job_hosts(raw: &mut RawPlan) -> Result<(), Failure> {
     for target in &mut raw.targets {
         if target.used_from != UsedFrom::One {
@@ -293,9 +278,6 @@ pub(crate) fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
 }
 
 /// Parses the arguments of `dfsbench run` that follow `--` in another command.
-///
-/// # Errors
-/// If one is unknown or has an invalid value.
 pub(crate) fn parse_run(words: &[String]) -> Result<RunArgs, Failure> {
     let all = std::iter::once("run").chain(words.iter().map(String::as_str));
     RunArgs::try_parse_from(all).map_err(|error| {
@@ -348,9 +330,6 @@ impl RunFlags {
     }
 
     /// Resolves a plan with these flags in the same way as the job will, with each agent as a host.
-    ///
-    /// # Errors
-    /// If it is invalid.
     pub(crate) fn plan_of_job(
         &self,
         text: &str,

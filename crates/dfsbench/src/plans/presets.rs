@@ -103,9 +103,6 @@ fn bare_name(text: &str) -> &str {
 }
 
 /// Lists the presets, or prints the plan of one.
-///
-/// # Errors
-/// If stdout can't be written.
 pub(crate) fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
     if let Some(name) = name {
         for preset in Preset::ALL {

@@ -89,9 +89,6 @@ pub(crate) fn find_campaign(named: &str, results: &Path) -> Result<(Store, i64),
 }
 
 /// Returns the ID that was given, or that of the latest campaign.
-///
-/// # Errors
-/// If there is no campaign at all.
 pub(crate) fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
     if let Some(id) = named {
         return Ok(id);

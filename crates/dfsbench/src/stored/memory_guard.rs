@@ -28,9 +28,6 @@ pub(crate) fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
 
 /// Checks that several campaigns fit into memory at the same time. IDs that don't exist are
 /// ignored.
-///
-/// # Errors
-/// If they don't fit or the file can't be read.
 pub(crate) fn check_fits(store: &Store, ids: &[i64]) -> Result<(), Failure> {
     check_memory(store, ids, available_memory())
 }

@@ -49,25 +49,16 @@ impl<'a> Printable<'a> {
 }
 
 /// Writes text to stdout.
-///
-/// # Errors
-/// If stdout can't be written.
 pub(crate) fn text(text: &str) -> Result<(), StdoutError> {
     print(&Printable::text(text))
 }
 
 /// Writes printable text to stdout.
-///
-/// # Errors
-/// If stdout can't be written.
 pub(crate) fn print(text: &Printable<'_>) -> Result<(), StdoutError> {
     raw(text.as_bytes())
 }
 
 /// Writes bytes to stdout unchanged: the contents of a file, or input for a shell or `man`.
-///
-/// # Errors
-/// If stdout can't be written.
 pub(crate) fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes) {
@@ -97,9 +88,6 @@ fn columns() -> Option<usize> {
 
 /// Writes a report to stdout. It is colored if stdout is a terminal that supports colors and
 /// NO_COLOR is not set.
-///
-/// # Errors
-/// If stdout can't be written.
 pub(crate) fn print_colored(text: &str) -> Result<(), StdoutError> {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(report::paint(&printable::to_printable(text)).as_bytes()) {

@@ -17,7 +17,6 @@ use crate::shared_directory;
 /// Harm done to the process of an agent.
 #[derive(Clone, Copy, Debug)]
 pub enum ProcessHarm {
-    /// Kill it.
     Kill,
     /// It is stopped, and never continues.
     Stop,
@@ -26,7 +25,11 @@ pub enum ProcessHarm {
     Cut,
     /// Stop it once for a while, then repeatedly for shorter times with pauses in between, until
     /// its pass has ended.
-    Doze { first: Duration, then: Duration, awake: Duration },
+    Doze {
+        first: Duration,
+        then: Duration,
+        awake: Duration,
+    },
     /// The function is called to harm its machine.
     ToMachine(fn()),
 }

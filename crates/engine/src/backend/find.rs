@@ -38,7 +38,6 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Counts a directory.
     pub(crate) const fn note_directory(&mut self, entries: u32, matches: u64, expected: u64) {
         self.directories += 1;
         self.entries += entries as u64;

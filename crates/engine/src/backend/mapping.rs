@@ -85,9 +85,6 @@ impl Mapping {
     }
 
     /// Copies data into the file, which must have been mapped writable.
-    ///
-    /// # Errors
-    /// Same as [`Self::read`].
     #[inline]
     pub fn write(&self, offset_bytes: u64, data: &[u8]) -> Result<(), OpError> {
         let to = self.at(offset_bytes, data.len())?;

@@ -18,13 +18,14 @@ mod uncommitted;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use model::soak::Recovery;
 use model::{ClientResult, Completion, Op, PathWork, WireBytes};
 use nfs_client::proto::client::{Event, File};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Connection, PathCounters, Scratch, TcpCounters};
 use workload::Pattern;
 
-use super::{Backend, BackendCounts, LostTarget, RecoveryWork, wait_time};
+use super::{Backend, BackendCounts, LostTarget, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 use closing::Closing;
@@ -172,7 +173,7 @@ fn tally_of<'a>(
     let mut write_bytes = 0;
     // Leave out the rest of short WRITEs: it was sent again, but nothing had been lost.
     let resent_bytes = common.rewritten_bytes;
-    let mut recovered = RecoveryWork { resent_bytes, ..RecoveryWork::default() };
+    let mut recovered = Recovery { resent_bytes, ..Recovery::default() };
     let mut tcp = TcpCounters::default();
     let mut wire = WireBytes::default();
     let mut ranges = common.ranges;
@@ -183,7 +184,7 @@ fn tally_of<'a>(
         read_bytes += counters.payload_bytes_in;
         write_bytes += counters.payload_bytes_out;
         ranges.copies.add(&connection.copy_counts());
-        recovered.add(&RecoveryWork {
+        recovered.add(Recovery {
             retransmissions: counters.retransmissions,
             reconnects: counters.reconnects,
             replays: counters.replays,

@@ -61,9 +61,6 @@ struct Counts {
 }
 
 /// Connects to our server at a target, within `timeout`.
-///
-/// # Errors
-/// If it cannot be reached.
 pub fn connect(target: &TcpTarget, timeout: Duration) -> io::Result<TcpStream> {
     let port = target.port.ok_or_else(|| io::Error::other("the port is not known"))?;
     let mut last = io::Error::other("the name has no address");

@@ -32,9 +32,6 @@ pub(super) fn set_up(bench: &ToolContext, command: &Command) -> Result<Vec<Fact>
 }
 
 /// Runs the cleanup command, if there is one.
-///
-/// # Errors
-/// If it fails.
 pub(super) fn clean_up(bench: &ToolContext, command: &Command) -> Result<(), TargetError> {
     if command.cleanup.is_empty() {
         return Ok(());
@@ -42,10 +39,6 @@ pub(super) fn clean_up(bench: &ToolContext, command: &Command) -> Result<(), Tar
     run_untimed(bench, "cleanup", &command.cleanup)
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// If it cannot be started or fails.
 pub(super) fn run(bench: &ToolContext, command: &Command) -> Result<Figures, FailedPass> {
     let ended = execute(bench, &command.run)?;
     if let Some(why) = ended.failure() {

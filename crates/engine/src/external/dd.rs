@@ -21,9 +21,6 @@ struct DdReport {
 }
 
 /// Runs dd on every file.
-///
-/// # Errors
-/// If dd fails or doesn't support the pass.
 pub(super) fn run(bench: &ToolContext, spec: &RunSpec, pass: Pass) -> Result<Figures, FailedPass> {
     let mut ops = 0;
     let mut bytes = 0;

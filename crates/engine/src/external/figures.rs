@@ -109,9 +109,6 @@ impl FailedPass {
     }
 
     /// Converts the failed pass to our own kind of result.
-    ///
-    /// # Errors
-    /// If there is no result at all.
     pub(crate) fn into_external_pass(self, pass: Pass) -> Result<ExternalPass, TargetError> {
         let (why, how, wall_ns, usage) = match self {
             Self::NotRun(error) => return Err(error),

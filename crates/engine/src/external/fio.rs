@@ -47,9 +47,6 @@ struct Times {
 }
 
 /// Runs fio for one pass.
-///
-/// # Errors
-/// If fio fails or doesn't support the pass.
 pub(super) fn run(bench: &ToolContext, spec: &RunSpec, pass: Pass) -> Result<Figures, FailedPass> {
     let Some(command) = arguments(spec, pass) else {
         return Err(FailedPass::no_such_pass(spec.workload, pass));

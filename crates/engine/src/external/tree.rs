@@ -72,9 +72,6 @@ pub(super) struct TreeRequest<'a> {
 }
 
 /// Parses the arguments after [`WORD`]: `files=2000`, `needs=make,cc` and `as=repository`.
-///
-/// # Errors
-/// If an argument is invalid.
 pub(super) fn parse_request(arguments: &[String]) -> Result<TreeRequest<'_>, String> {
     let mut wanted = TreeRequest { files: 1000, needs: Vec::new(), form: None };
     for argument in arguments {
@@ -104,9 +101,6 @@ pub(super) fn parse_request(arguments: &[String]) -> Result<TreeRequest<'_>, Str
 }
 
 /// Creates the tree in a directory.
-///
-/// # Errors
-/// If it cannot be written.
 pub(super) fn make(directory: &Path, files: u32) -> std::io::Result<()> {
     let root = directory.join("tree");
     fs::create_dir(&root)?;

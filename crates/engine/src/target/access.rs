@@ -39,7 +39,6 @@ pub(super) trait TargetAccess: Send + Sync {
         Ok(())
     }
 
-    /// Opens the backend of one worker for one pass.
     fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError>;
 
     /// Creates or joins a directory in the working directory and returns access to it, as to a

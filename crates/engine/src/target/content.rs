@@ -11,9 +11,7 @@ use workload::names::Sort;
 use workload::stamp::STAMP_BYTES;
 use workload::{FileSet, Journal, Pattern, Rewrites};
 
-use super::{
-    TargetConfig, TargetError, TrialTarget, check_stop, largest_op, sparse_layout, works_anywhere,
-};
+use super::{TargetConfig, TargetError, TrialTarget, check_stop, sparse_layout, works_anywhere};
 use crate::backend::sparse::check_zeros;
 use crate::limits::PREPARE_IO;
 
@@ -21,8 +19,11 @@ use crate::limits::PREPARE_IO;
 /// stamps, they identify the agents that work in a directory named `work_name`. Nothing is
 /// generated yet: see [`TrialTarget::make_content`] and [`TrialTarget::make_content_of`].
 pub fn pattern_of(spec: &RunSpec, seed: u64, work_name: &str) -> Pattern {
-    let pattern =
-        Pattern::without_content(&spec.data, seed, largest_op(spec).max(PREPARE_IO) as usize);
+    let pattern = Pattern::without_content(
+        &spec.data,
+        seed,
+        spec.largest_op_bytes().max(PREPARE_IO) as usize,
+    );
     if !spec.data.stamp && !verifies_rewrites(spec) {
         return pattern;
     }
@@ -114,9 +115,6 @@ impl TrialTarget {
 
     /// Reads what a pass over ranges has left in this share's files, and counts the bytes that are
     /// in pieces without a difference. Returns `None` if the run or the pass needs no such check.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn count_right_bytes(
         &self,
         spec: &RunSpec,

@@ -47,9 +47,6 @@ pub fn remove(target: &Target, campaign: &str) -> Result<Vec<Leftover>, TargetEr
 }
 
 /// Removes the directory that a replay created for its tree.
-///
-/// # Errors
-/// Same as [`remove`].
 pub fn remove_tree(target: &Target, name: &str) -> Result<Vec<Leftover>, TargetError> {
     remove_wanted(target, &DirectoryNames::Is(name))
 }

@@ -133,9 +133,6 @@ impl NamedFiles {
     }
 
     /// Creates a new working directory and opens it.
-    ///
-    /// # Errors
-    /// If it already exists or cannot be created.
     pub fn make(&mut self, name: &str) -> Result<(), String> {
         match &mut self.directory {
             Directory::Nfs(nfs) => {
@@ -179,9 +176,6 @@ impl NamedFiles {
 
     /// Creates a file, or empties it, and opens it for writing with this durability. `number` is
     /// stamped into its blocks, and has up to 8 digits.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub fn create(
         &mut self,
         name: &str,
@@ -234,9 +228,6 @@ impl NamedFiles {
 
     /// Writes a part of a file. With a durability that applies to each write, it is safe when this
     /// returns.
-    ///
-    /// # Errors
-    /// If the write fails.
     pub fn write(&mut self, file: &mut NamedFile, write: NamedWrite) -> Result<(), String> {
         let NamedWrite { offset_bytes, len_bytes, generation } = write;
         let kind = OpKind::Write;
@@ -298,9 +289,6 @@ impl NamedFiles {
     }
 
     /// Renames a file, in place of another one.
-    ///
-    /// # Errors
-    /// If that fails.
     pub fn rename(&mut self, from: &str, to: &str) -> Result<(), String> {
         match &mut self.directory {
             Directory::Nfs(nfs) => {
@@ -312,18 +300,12 @@ impl NamedFiles {
     }
 
     /// Makes the names in the directory durable. An NFS server has done that before it answered.
-    ///
-    /// # Errors
-    /// If that fails.
     pub fn make_names_safe(&self) -> Result<(), String> {
         let Directory::Local(path) = &self.directory else { return Ok(()) };
         sync_names(path).map_err(|error| format!("fsync of the directory failed: {error}"))
     }
 
     /// Reads a whole file. Returns `None` if there is none.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, String> {
         match &mut self.directory {
             Directory::Nfs(nfs) => {

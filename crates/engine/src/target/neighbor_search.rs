@@ -50,9 +50,6 @@ pub(super) fn look_into(
 }
 
 /// Adds the working directories in an export.
-///
-/// # Errors
-/// Same as [`look_into`].
 pub(super) fn look_over_nfs(
     neighbors: &mut Neighbors,
     mount: &mut Mount,

@@ -5,19 +5,17 @@ use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock};
 
 use engine::backend::{Backend, BackendCounts, NO_LIMIT};
 use engine::target::mount_options;
-use engine::{
-    Clock as _, MeasuredPass, Monitor, OpenedBackend, Stop, SystemClock, TargetConfig, TrialTarget,
-    measure,
-};
+use engine::testing::{measure_pass, target_config};
+use engine::{Clock as _, OpenedBackend, SystemClock, TargetConfig, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, RunSpec, Share,
-    Target, Workload,
+    BackendKind, Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, RunSpec, Target,
+    Workload,
 };
 use nfs_client::Mount;
 use nfs_client::proto::client::File;
@@ -259,33 +257,11 @@ pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Pat
     look(&target.local_paths()[0], &config().pattern);
 }
 
-/// Prepares and runs one pass.
-pub fn measure_pass(target: &TrialTarget, spec: &RunSpec, pass: Pass) -> MeasuredPass {
-    target.prepare(spec, pass).unwrap();
-    let stop = Stop::default();
-    let mut monitor = Monitor {
-        stop: &stop,
-        opened: &|| (),
-        gate: &mut || Some(0),
-        observe: &mut |_| (),
-        client_cpu_ns: &|| 0,
-    };
-    measure(target, spec, pass, Share::whole(spec.workers), 1, &mut monitor).unwrap()
-}
-
 pub fn config() -> TargetConfig {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     static PATTERN: LazyLock<Pattern> = LazyLock::new(|| Pattern::new(7, 1 << 20));
-    TargetConfig {
-        work_name: format!(".dfsbench-ops-{}", NUMBER.fetch_add(1, Relaxed)),
-        seed: 1,
-        pattern: PATTERN.clone(),
-        clock: Arc::new(SystemClock::new()),
-        keep: false,
-        stop: Stop::default(),
-        share: Share::ALL,
-        joins: false,
-    }
+    let work_name = format!(".dfsbench-ops-{}", NUMBER.fetch_add(1, Relaxed));
+    TargetConfig { pattern: PATTERN.clone(), ..target_config(work_name) }
 }
 
 /// A mix on a few small files in directories of two; all their bytes are verified.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use engine::backend::NO_LIMIT;
-use engine::{Clock, Stop, TargetConfig, TrialTarget};
+use engine::testing::target_config;
+use engine::{Clock, TargetConfig, TrialTarget};
 use model::testing::RunBuilder;
-use model::{Outcome, Pass, Share, Target, Workload};
-use workload::{OpStream, Pattern};
+use model::{Outcome, Pass, Target, Workload};
+use workload::OpStream;
 
 /// A clock that advances by more than a tick with each reading.
 struct SlowClock(AtomicU64);
@@ -30,16 +31,8 @@ fn continues_slow_listings() {
     let target = Target::Directory { path: directory.path().to_owned() };
     let files = 5_000;
     let spec = RunBuilder::new(Workload::Listing).target(target).files(files).build();
-    let config = TargetConfig {
-        work_name: ".dfsbench-slow-0".to_owned(),
-        seed: 1,
-        pattern: Pattern::new(1, 1 << 20),
-        clock: Arc::new(SlowClock(AtomicU64::new(1))),
-        keep: false,
-        stop: Stop::default(),
-        share: Share::ALL,
-        joins: false,
-    };
+    let clock = Arc::new(SlowClock(AtomicU64::new(1)));
+    let config = TargetConfig { clock, ..target_config(".dfsbench-slow-0") };
     let target = TrialTarget::create(&spec, config).unwrap();
     for (pass, interruptions_min) in [(Pass::List, 1), (Pass::ListStat, 300), (Pass::Find, 3)] {
         target.prepare(&spec, pass).unwrap();

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt as _;
 
 use engine::backend::CopyCounts;
 use engine::target::mount_options;
+use engine::testing::measure_pass;
 use engine::{InventoryScope, MeasuredPass, TrialTarget};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
@@ -17,7 +18,7 @@ use nfs_client::proto::nfs3::StableHow;
 use nfs_server::{ChangingVerifier, CopyFault, FaultPlan, Server, ServerConfig};
 use tempfile::TempDir;
 
-use crate::backend_fixture::{config, measure_pass};
+use crate::backend_fixture::config;
 
 const BLOCK: u64 = 256 << 10;
 /// The last block is a hole, and shorter.

@@ -61,7 +61,6 @@ impl ListenAddress {
     }
 }
 
-/// Returns the host name of this host.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

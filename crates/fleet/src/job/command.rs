@@ -98,9 +98,6 @@ fn finish_mpi(
 }
 
 /// Returns the number of nodes of the Flux instance that this process runs in.
-///
-/// # Errors
-/// If it runs in none.
 pub(super) fn count_flux_nodes() -> Result<u32, JobError> {
     let hint = "(hint: run dfsbench in `flux batch` or `flux alloc`, or set the number of agents, \
                 as in --agents 4)";

@@ -152,9 +152,6 @@ impl Rendezvous {
     }
 
     /// Returns the address it listens on.
-    ///
-    /// # Errors
-    /// If the system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

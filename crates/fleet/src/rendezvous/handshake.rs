@@ -126,9 +126,6 @@ impl AgentHandshake {
 
     /// Finishes the handshake with the controller's message. Returns the keys and the record that
     /// introduces this agent.
-    ///
-    /// # Errors
-    /// If the controller doesn't have the token.
     pub(super) fn end(mut self, answer: &[u8], hello: &Hello) -> Result<(Keys, Vec<u8>), Refusal> {
         self.noise.read_message(answer, &mut []).map_err(|_| Refusal::Token)?;
         let keys = self.noise.into_stateless_transport_mode().map_err(|_| Refusal::Token)?;
@@ -171,9 +168,6 @@ impl ControllerHandshake {
     }
 
     /// Handles received bytes, no matter how they are split.
-    ///
-    /// # Errors
-    /// If the connection must be refused.
     pub(super) fn receive_bytes(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         self.input.extend(bytes);
         // A failing step leaves `Ended` behind, so a refused connection gets no second try.

@@ -31,9 +31,6 @@ pub struct Starter {
 impl Starter {
     /// Starts the process. `on_line` gets each line that it, or an agent through it, writes to
     /// stderr.
-    ///
-    /// # Errors
-    /// If the program cannot be started.
     pub fn start(
         command: &mut Command,
         on_line: impl FnMut(&str) + Send + 'static,

@@ -81,9 +81,6 @@ pub(super) fn with_input(
 }
 
 /// Runs a process with the contents of a reader as its input.
-///
-/// # Errors
-/// Same as [`with_input`].
 pub(super) fn with_reader(
     command: &mut Command,
     mut input: impl Read + Send + 'static,

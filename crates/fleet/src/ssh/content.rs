@@ -28,9 +28,6 @@ impl Content {
     }
 
     /// Takes a whole file.
-    ///
-    /// # Errors
-    /// If the file's size cannot be determined.
     pub(super) fn from_file(file: File) -> io::Result<Self> {
         let len_bytes = file.metadata()?.len();
         Ok(Self { file, head: Vec::new(), len_bytes })
@@ -59,9 +56,6 @@ impl Read for ContentReader {
 }
 
 /// Returns the SHA-256 of everything in a reader, in hexadecimal.
-///
-/// # Errors
-/// If reading fails.
 pub(super) fn hash_of(reader: &mut impl Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
     io::copy(reader, &mut hasher)?;

@@ -30,9 +30,6 @@ const TOO_MANY: u16 = u16::MAX;
 
 /// Returns the number of bytes at the start of a file that the kernel or the dynamic linker reads,
 /// or the whole size if that isn't known. `head` is the start of the file.
-///
-/// # Errors
-/// If the file cannot be read.
 pub(super) fn loaded_bytes(file: &File, head: &[u8]) -> io::Result<u64> {
     let whole = file.metadata()?.len();
     let Some((at, count)) = find_segments(head) else { return Ok(whole) };

@@ -120,7 +120,6 @@ fn remove_old(cache: &Path) {
 /// What was removed from a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedPrograms {
-    /// Number of files.
     pub files: u64,
     /// Their total size, in bytes.
     pub bytes: u64,

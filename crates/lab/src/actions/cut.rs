@@ -18,17 +18,11 @@ use crate::host::interfaces::{HANDLE, INNER};
 use crate::undo::Undo;
 
 impl LabAction for Cut {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         accept("interface", check_interface(&self.interface))
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let interface = &self.interface;

@@ -22,19 +22,13 @@ const SOURCE: &str = "exportfs -v";
 const NOT_LISTED: [&str; 5] = ["auth_nlm", "secure_locks", "acl", "nohide", "crossmnt"];
 
 impl LabAction for Export {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         accept("directory", check_path(&self.directory))?;
         accept("clients", check_clients(&self.clients))?;
         accept("export_options", check_export_options(&self.options))
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let mut argv = vec!["exportfs".to_owned()];

@@ -17,17 +17,11 @@ use crate::undo::Undo;
 const FILLER: &str = ".dfsbench-filler";
 
 impl LabAction for Fill {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.point)
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         vec![Step::Fill(filler_of(&self.point))]

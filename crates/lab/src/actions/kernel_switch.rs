@@ -21,7 +21,6 @@ use crate::undo::Undo;
 pub(crate) enum SwitchState {
     /// It is on.
     On,
-    /// It is off.
     Off,
     /// The kernel doesn't have it, so it does what it does when it is off.
     Missing,

@@ -18,17 +18,11 @@ use crate::undo::Undo;
 const SOURCE: &str = "/sys/block/*/loop/backing_file";
 
 impl LabAction for LoopFile {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         accept("file of a loop device", check_path(&self.file))
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let size = self.bytes.to_string();

@@ -15,17 +15,11 @@ use crate::host::interfaces;
 use crate::undo::Undo;
 
 impl LabAction for Mtu {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         accept("interface", check_interface(&self.interface))
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let bytes = self.bytes.to_string();

@@ -29,19 +29,13 @@ const STATS: &str = mountstats::PATH;
 const LIMIT: Duration = Duration::from_secs(150);
 
 impl LabAction for NfsMount {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.point)?;
         accept("export", check_source(&self.source))?;
         accept("mount_options", check_nfs_options(&self.options))
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let mut argv: Vec<String> = ["mount", "-t", "nfs"].map(str::to_owned).to_vec();

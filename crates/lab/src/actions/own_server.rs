@@ -30,7 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Facts needed to start the server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnServerFacts {
-    /// Path of this program.
     program: PathBuf,
     /// Addresses of clients on other hosts.
     clients: Vec<String>,

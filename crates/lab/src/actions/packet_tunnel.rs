@@ -30,18 +30,12 @@ const WHAT: &str = "the ssh tunnel for packets (it needs root on both hosts, and
                     in the server's sshd_config)";
 
 impl LabAction for PacketTunnel {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         destination(self).accept()?;
         tunnel::accept_cipher(self.cipher.as_deref())
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     /// Starts ssh in the background.
     ///

@@ -16,17 +16,11 @@ use crate::mounts;
 use crate::undo::Undo;
 
 impl LabAction for ReadAhead {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.point)
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         // The device number is only known once it is mounted, so a dry run shows a placeholder.

@@ -33,7 +33,7 @@ const SOURCE: &str = "/proc/self/mountinfo";
 const LIMIT: Duration = Duration::from_secs(150);
 
 impl LabAction for RemoteMount {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.point)?;
@@ -41,12 +41,6 @@ impl LabAction for RemoteMount {
         accept("mount source", check_remote_source(&self.source))?;
         accept("mount options", check_remote_options(&self.options))
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let mut argv: Vec<String> = ["mount", "-t", &self.kind].map(str::to_owned).to_vec();
@@ -81,20 +75,12 @@ impl LabAction for RemoteMount {
 }
 
 impl LabAction for FuseMount {
-    type Facts = ProgramSearch;
+    programs_of_recipe!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.point)?;
         check_point(&self.dir)?;
         check_leaves(&self.leaves)
-    }
-
-    fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.context)
-    }
-
-    fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed(&self.context)
     }
 
     fn steps(&self, search: &ProgramSearch) -> Vec<Step> {

@@ -12,7 +12,7 @@ use model::EffectiveSettings;
 use model::action::{AwaitQuiet, Service, SystemSteps};
 use model::lab::NFS_PORT;
 use model::options::check_path;
-use model::system::{FilledStep, Secrets, may_leave};
+use model::system::{FilledStep, may_leave};
 
 use super::accept::{accept, check_point};
 use super::{LabAction, Layer, folder_undo};
@@ -25,7 +25,7 @@ use crate::host::{additions, processes, servers};
 use crate::undo::Undo;
 
 impl LabAction for Service {
-    type Facts = ProgramSearch;
+    programs_of_recipe!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.dir)?;
@@ -40,14 +40,6 @@ impl LabAction for Service {
         check_leaves(&self.leaves)
     }
 
-    fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.context)
-    }
-
-    fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed(&self.context)
-    }
-
     fn steps(&self, _search: &ProgramSearch) -> Vec<Step> {
         let mut steps = vec![Step::Folder(self.dir.clone())];
         steps.extend(self.folders.iter().map(|folder| Step::Folder(folder.clone())));
@@ -55,10 +47,6 @@ impl LabAction for Service {
             steps.push(Step::File { path: file.path.clone().into(), text: file.text.clone() });
         }
         steps
-    }
-
-    fn give_secrets(search: &mut ProgramSearch, secrets: &Secrets) {
-        search.secrets = secrets.clone();
     }
 
     /// Stops all processes and removes their files, including those on our storage unless they are
@@ -112,18 +100,10 @@ impl LabAction for Service {
 }
 
 impl LabAction for SystemSteps {
-    type Facts = ProgramSearch;
+    programs_of_recipe!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.dir)
-    }
-
-    fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.context)
-    }
-
-    fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed(&self.context)
     }
 
     fn steps(&self, search: &ProgramSearch) -> Vec<Step> {
@@ -195,18 +175,10 @@ fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
 }
 
 impl LabAction for AwaitQuiet {
-    type Facts = ProgramSearch;
+    programs_of_recipe!();
 
     fn accept(&self) -> Result<(), LabError> {
         Ok(())
-    }
-
-    fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.context)
-    }
-
-    fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed(&self.context)
     }
 
     fn steps(&self, search: &ProgramSearch) -> Vec<Step> {

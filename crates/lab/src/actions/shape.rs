@@ -27,17 +27,11 @@ const BURST_BYTES_MIN: u64 = 65_536;
 const DELAYED_MAX: &str = "100000";
 
 impl LabAction for Shape {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         accept("interface", check_interface(&self.interface))
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         let mut steps = Vec::new();

@@ -88,7 +88,6 @@ pub(crate) enum Step {
         link: PathBuf,
         /// The program it points to, and its arguments.
         argv: Vec<String>,
-        /// The user to run as.
         user: RunAs,
     },
     /// Waits until something answers on a loopback TCP port.
@@ -115,7 +114,6 @@ pub(crate) enum Step {
     },
     /// Waits until a system's program answers on a loopback TCP port.
     AwaitService {
-        /// The port.
         port: u16,
         /// Time limit.
         limit: Duration,
@@ -322,7 +320,6 @@ impl fmt::Display for Step {
     }
 }
 
-/// Creates a folder, as root if necessary. Folders below /run/dfsbench are then given to us.
 /// Replaces the error of a kernel that doesn't know a value.
 fn explain_refusal(error: LabError, not_supported: &str) -> LabError {
     // Root gets it from write(2), others from the message of `tee`.
@@ -332,6 +329,7 @@ fn explain_refusal(error: LabError, not_supported: &str) -> LabError {
     error
 }
 
+/// Creates a folder, as root if necessary. Folders below /run/dfsbench are then given to us.
 fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
     // Whatever exists there must be ours, and no symlink of another user may lead to it.
     trust::check_path(path)?;

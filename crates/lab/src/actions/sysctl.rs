@@ -28,17 +28,11 @@ const MODULES: [Module; 3] = [
 ];
 
 impl LabAction for Sysctl {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         accept("sysctl", check_sysctl(&self.name, &self.value))
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     /// Sets the sysctl, after loading its module if necessary.
     fn steps(&self, (): &()) -> Vec<Step> {

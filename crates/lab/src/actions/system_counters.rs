@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use model::EffectiveSettings;
 use model::action::SystemCounters;
-use model::system::{COUNTER_NAMES, Secrets};
+use model::system::COUNTER_NAMES;
 
 use super::LabAction;
 use crate::actions::findings::Findings;
@@ -15,22 +15,10 @@ use crate::error::LabError;
 use crate::undo::Undo;
 
 impl LabAction for SystemCounters {
-    type Facts = ProgramSearch;
+    programs_of_recipe!();
 
     fn accept(&self) -> Result<(), LabError> {
         Ok(())
-    }
-
-    fn look(&self) -> Result<ProgramSearch, LabError> {
-        ProgramSearch::of_recipe(&self.context)
-    }
-
-    fn assume(&self) -> ProgramSearch {
-        ProgramSearch::assumed(&self.context)
-    }
-
-    fn give_secrets(search: &mut ProgramSearch, secrets: &Secrets) {
-        search.secrets = secrets.clone();
     }
 
     fn steps(&self, _search: &ProgramSearch) -> Vec<Step> {

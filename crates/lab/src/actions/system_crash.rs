@@ -15,17 +15,11 @@ use crate::host::processes;
 use crate::undo::Undo;
 
 impl LabAction for SystemCrash {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.dir)
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         vec![Step::KillMarked(self.dir.clone())]

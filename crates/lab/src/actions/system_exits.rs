@@ -16,17 +16,11 @@ use crate::host::{processes, servers};
 use crate::undo::Undo;
 
 impl LabAction for SystemExits {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         check_point(&self.dir)
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         Vec::new()

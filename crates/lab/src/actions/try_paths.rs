@@ -14,18 +14,12 @@ use crate::host::path_probe::{self, Outcome};
 use crate::undo::Undo;
 
 impl LabAction for TryPaths {
-    type Facts = ();
+    no_facts!();
 
     fn accept(&self) -> Result<(), LabError> {
         // The peers' addresses are only used with sockets, never passed to a program.
         Ok(())
     }
-
-    fn look(&self) -> Result<(), LabError> {
-        Ok(())
-    }
-
-    fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
         self.peers

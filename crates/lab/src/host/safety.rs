@@ -145,7 +145,6 @@ pub(crate) fn may_export(directory: &Path) -> Result<(), LabError> {
 /// A device that a program is about to overwrite, as it was when it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OverwrittenDevice {
-    /// Path of its node.
     pub node: PathBuf,
     /// Its device number, which identifies it; `None` if the node isn't a block device.
     pub number: Option<u64>,

@@ -41,7 +41,6 @@ pub enum CappedBytes {
 /// Which calls change the server's write verifier. Each level includes the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChangingVerifier {
-    /// Every COMMIT.
     EveryCommit,
     /// Every WRITE, too.
     EveryWrite,

@@ -171,7 +171,6 @@ impl IntervalStats {
 pub struct Recovery {
     /// Calls retransmitted because no reply arrived in time.
     pub retransmissions: u64,
-    /// Reconnects.
     pub reconnects: u64,
     /// Calls resent over a new connection.
     pub replays: u64,
@@ -182,6 +181,11 @@ pub struct Recovery {
 }
 
 impl Recovery {
+    /// Returns true if a server may have seen something twice.
+    pub const fn repeats(&self) -> bool {
+        self.retransmissions + self.replays + self.resent_bytes > 0
+    }
+
     /// Adds the recovery work of another client.
     pub const fn add(&mut self, other: Self) {
         self.retransmissions = self.retransmissions.saturating_add(other.retransmissions);

@@ -292,7 +292,6 @@ pub struct LastWrites {
 }
 
 impl LastWrites {
-    /// Creates the count for a number of crashes.
     pub const fn new(promise: Durability, crashes: u32) -> Self {
         let missed_permille = match 1_000_u32.checked_shr(crashes) {
             Some(permille) => permille,
@@ -418,7 +417,6 @@ pub struct DurabilityReport {
     pub target: String,
     /// How the target keeps each measured promise.
     pub promises: Vec<String>,
-    /// The tier of each promise.
     pub tiers: Vec<PromiseTier>,
     /// Events in the order in which they were triggered.
     pub events: Vec<MeasuredEvent>,
@@ -435,7 +433,6 @@ pub struct StoredDurability {
 }
 
 impl StoredDurability {
-    /// Returns the tier of a promise.
     pub fn tier_of(&self, promise: Durability) -> Tier {
         for one in &self.report.tiers {
             if one.promise == promise {

@@ -344,7 +344,6 @@ impl Histogram {
         Self { first: 0, counts: Box::default(), packed: packed.into_boxed_slice(), ..*self }
     }
 
-    /// Returns the non-empty buckets by number.
     fn non_empty_buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let counted = counted.map(|(place, count)| (self.first + place, *count));

@@ -403,7 +403,6 @@ pub const PLACE: u64 = 1;
 pub enum Outcome {
     /// The op succeeded and transferred this many bytes, or listed this many entries.
     Done(u32),
-    /// The op failed.
     Failed(OpError),
 }
 

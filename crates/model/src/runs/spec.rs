@@ -253,6 +253,15 @@ impl RunSpec {
         self.largest_file_bytes().min(SMALL_FILE_PIECE_MAX) as u32
     }
 
+    /// Returns the maximum number of bytes that an op transfers.
+    pub fn largest_op_bytes(&self) -> u32 {
+        match self.workload {
+            Workload::Metadata | Workload::Listing => self.small_file_piece(),
+            Workload::Database => self.io_size_bytes.max(self.database.commit_bytes),
+            _ => self.io_size_bytes,
+        }
+    }
+
     /// Returns the passes of a trial in order.
     pub fn passes(&self) -> &[Pass] {
         if self.passes.is_empty() { self.workload.passes() } else { &self.passes }

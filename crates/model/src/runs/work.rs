@@ -283,7 +283,6 @@ pub struct OpMix {
     pub accessed_percent: u32,
     /// Share of writes that append, in percent.
     pub append_percent: u32,
-    /// Files per directory.
     pub files_per_directory: u32,
 }
 

@@ -100,7 +100,6 @@ pub struct LoopFile {
 pub struct Raid {
     /// Name under /dev/md.
     pub name: String,
-    /// RAID level.
     pub level: RaidLevel,
     /// Chunk size in bytes; `None` lets mdadm choose.
     #[serde(default)]
@@ -149,7 +148,6 @@ pub struct Mount {
 /// Exports a directory through the kernel's NFS server, with exportfs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Export {
-    /// Path of the directory.
     pub directory: PathBuf,
     /// Hosts that may mount it, in the syntax of exports(5), separated by spaces.
     pub clients: String,
@@ -191,7 +189,6 @@ pub struct NfsdModes {
 /// Starts NFS-Ganesha with one export.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ganesha {
-    /// Path of the directory.
     pub directory: PathBuf,
     /// Number of threads; 0 for its default.
     pub threads: u32,
@@ -202,7 +199,6 @@ pub struct Ganesha {
 /// Starts unfs3 with one export.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Unfs3 {
-    /// Path of the directory.
     pub directory: PathBuf,
     /// Hosts that may mount it, in the syntax of exports(5).
     pub clients: String,
@@ -577,7 +573,6 @@ pub struct LabStep {
 pub struct Difference {
     /// Name of the setting, as users write it.
     pub name: String,
-    /// The requested value.
     pub requested: String,
     /// The effective value.
     pub found: String,

@@ -176,7 +176,6 @@ words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NfsSettings {
-    /// Version of NFS.
     pub version: NfsVersion,
     /// The transport used by RPC.
     pub proto: Proto,

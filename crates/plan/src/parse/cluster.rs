@@ -46,9 +46,6 @@ pub(crate) fn read_cluster(table: &Table<'_>) -> Result<Option<ClusterPlan>, Pla
 }
 
 /// Parses the data servers of the in-memory server; `None` without any.
-///
-/// # Errors
-/// If a value is wrong, or has no effect.
 pub fn parse_cluster(keys: &ClusterKeys) -> Result<Option<ClusterPlan>, PlanError> {
     let servers = parse_key("data_servers", keys.data_servers.as_ref(), parse_servers)?;
     let layouts = parse_key("layouts", keys.layouts.as_ref(), parse_layouts)?;

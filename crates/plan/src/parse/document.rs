@@ -141,7 +141,6 @@ impl<'a> Table<'a> {
         keys.iter().find_map(|key| self.field(key))
     }
 
-    /// Returns the field of a required key.
     pub(crate) fn required(&self, key: &'a str, hint: &str) -> Result<Field<'a>, PlanError> {
         if let Some(field) = self.field(key) {
             return Ok(field);

@@ -54,7 +54,6 @@ impl FioOption {
         self.value.parse().map_err(|_| self.is_no("an integer", "such as 4"))
     }
 
-    /// Returns the value as a switch.
     pub(crate) fn switch(&self) -> Result<bool, PlanError> {
         match self.value.as_str() {
             "0" | "false" => Ok(false),
@@ -63,7 +62,6 @@ impl FioOption {
         }
     }
 
-    /// Returns the value as a number of bytes.
     pub(crate) fn bytes(&self, kb_base: u64) -> Result<u64, PlanError> {
         parse_bytes(&self.value, kb_base)
             .ok_or_else(|| self.is_no("a size", "an integer with k, m, g or t, such as 64k"))
@@ -77,7 +75,6 @@ impl FioOption {
     }
 }
 
-/// Returns the position of a line.
 pub(crate) const fn position(line: u32) -> PlanPosition {
     PlanPosition::Text { line, column: 1 }
 }

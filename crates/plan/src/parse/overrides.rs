@@ -114,9 +114,6 @@ impl Overrides {
 impl RawPlan {
     /// Applies default flags: only if the plan does not set the value, and only if they fit its
     /// targets.
-    ///
-    /// # Errors
-    /// If a value is invalid.
     pub fn apply_defaults(&mut self, mut defaults: Overrides) -> Result<(), PlanError> {
         defaults.retain(|key| !self.has_written(key));
         defaults.backend.retain(|name| match backend_named(name) {

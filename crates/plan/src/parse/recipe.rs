@@ -40,9 +40,6 @@ pub const RECIPES: [BuiltIn; 20] = [
 const SKELETON: &str = include_str!("recipe_skeleton.toml");
 
 /// Returns a new recipe of that name, to be filled in.
-///
-/// # Errors
-/// If a recipe can't have this name.
 pub fn new_recipe(name: &str) -> Result<String, PlanError> {
     let fault = match check_recipe_name(name) {
         Some(error) => Fault::new(error.what).hint(error.hint),
@@ -61,9 +58,6 @@ pub(crate) fn is_recipe_path(text: &str) -> bool {
 }
 
 /// Returns the text of a built-in recipe.
-///
-/// # Errors
-/// If there is no recipe of that name.
 pub fn built_in_recipe(name: &str) -> Result<&'static str, PlanError> {
     for (known, text) in RECIPES {
         if known == name {

@@ -291,7 +291,6 @@ fn find_in_value(
     }
 }
 
-/// Returns the table at a path.
 fn table_at<'t, 'a>(root: &'t mut DeTable<'a>, path: &[Part]) -> Option<&'t mut DeTable<'a>> {
     let mut parts = path.iter();
     let mut table = root;

@@ -89,7 +89,6 @@ pub struct KeyDoc {
     pub unit: &'static str,
     /// The legal values.
     pub legal: Cow<'static, str>,
-    /// The default value.
     pub default: Cow<'static, str>,
     /// The effect of the key.
     pub meaning: Cow<'static, str>,

@@ -162,7 +162,6 @@ fn is_read_as_text(setting: Setting) -> bool {
         || setting.words().iter().any(|word| word.parse::<f64>().is_ok())
 }
 
-/// Returns an example of the words of a setting.
 const fn words_example(setting: Setting) -> &'static str {
     match setting {
         Setting::FormatOptions => "\"-b 4096\"",

@@ -310,10 +310,7 @@ fn check_buffers(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), Pla
     // Each client of a worker has that many ops in flight.
     let clients = run.clients().div_ceil(run.agents());
     let in_flight = u64::from(clients.max(run.workers)) * u64::from(run.queue_depth);
-    let op_bytes = match run.workload {
-        Workload::Database => run.io_size_bytes.max(run.database.commit_bytes),
-        _ => run.io_size_bytes,
-    };
+    let op_bytes = run.largest_op_bytes();
     let bytes = in_flight * u64::from(op_bytes);
     if bytes <= limits::BUFFERS_MAX {
         return Ok(());

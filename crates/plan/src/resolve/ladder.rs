@@ -525,9 +525,6 @@ fn is_loopback(host: &str) -> bool {
 
 impl Plan {
     /// Refuses a ladder with more than one run per layer and workload.
-    ///
-    /// # Errors
-    /// If settings multiply a layer.
     pub fn check_ladder(&self) -> Result<(), PlanError> {
         let mut seen = Vec::new();
         for run in &self.runs {

@@ -92,7 +92,6 @@ impl Scale {
 pub struct RawServer {
     /// Its memory, in bytes.
     pub memory_bytes: Option<Located<u64>>,
-    /// Number of its threads.
     pub threads: Option<Located<u32>>,
     /// Whether to discard written data.
     pub discard: Option<Located<bool>>,
@@ -113,7 +112,6 @@ pub struct RawServer {
 pub struct RawFaults {
     /// Seed of random choices.
     pub seed: Option<u64>,
-    /// The planned faults.
     pub planned: Vec<PlannedFault>,
 }
 

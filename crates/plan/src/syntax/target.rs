@@ -36,7 +36,6 @@ pub(crate) const OF_LAB: TargetRow = TargetRow {
 };
 
 impl TargetArg {
-    /// The null target.
     pub const NULL: Self = Self::Ready(Target::Null);
 
     /// Returns the properties of such a target: usual name, backends, and its name in messages.

@@ -382,9 +382,6 @@ pub(crate) fn status_of(error: Errno) -> u32 {
 }
 
 /// Opens a local directory.
-///
-/// # Errors
-/// If it isn't a directory or cannot be read.
 pub(crate) fn open_directory(path: &std::path::Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     fs::openat(CWD, path, flags, Mode::empty())

@@ -193,7 +193,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Fills in the job for a step.
     fn fill(&mut self, job: &mut Job, step: &Step) -> Result<(), StepRefusal> {
         job.action = step.action;
         let open = if step.action.uses_data() { self.opens.of_step(step) } else { None };

@@ -322,7 +322,6 @@ fn join(results: &[BisectJudgment]) -> BisectJudgment {
     BisectJudgment { verdict, sentence, trials, is_worth_more }
 }
 
-/// The cost of a trial.
 struct TrialCost {
     trial: u32,
     /// Logarithm of the time of an op or a byte.

@@ -44,7 +44,6 @@ struct Figures {
 }
 
 impl KeyedRow {
-    /// Rows of a selection.
     pub(super) fn rows(selection: Selection<'_>, omitted: &[&str]) -> Vec<Self> {
         let sheet = Sheet::from_campaign(selection.campaign);
         let mut rows = Vec::new();
@@ -209,7 +208,6 @@ impl<'a> Index<'a> {
         self.names.iter().map(|name| row.settings.get(name).map(String::as_str)).collect()
     }
 
-    /// Rows that match.
     fn matching_rows(&self, row: &'a KeyedRow, but: &[&str], by: Match) -> Vec<&'a KeyedRow> {
         // Rows with the same key agree in all common settings, so only the other settings are left
         // to check.

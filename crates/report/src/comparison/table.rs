@@ -360,7 +360,6 @@ fn count_outcomes(compared: &CampaignComparison) -> String {
     text + "."
 }
 
-/// Counts each outcome.
 fn list_outcomes(outcomes: &[Outcome]) -> String {
     let mut counts = Vec::new();
     for outcome in [Outcome::Lower, Outcome::Higher, Outcome::Same, Outcome::Unclear] {

@@ -22,7 +22,6 @@ pub(super) struct Work<'a> {
 
 /// Relation of a result to the baseline.
 pub(super) enum BaselineRatio {
-    /// It is the baseline.
     Baseline,
     /// Ratio of the medians.
     Ratio {

@@ -253,7 +253,6 @@ fn table_grid(table: &Table) -> Grid {
     grid
 }
 
-/// Width of a column heading.
 fn head_width(column: &Column) -> usize {
     let mut widest = 0;
     for line in break_text(&column.name, column.width_max).lines() {

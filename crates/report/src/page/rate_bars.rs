@@ -180,7 +180,6 @@ fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Wraps the text of a caveat.
 fn wrap_caveat(text: &str) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     for line in wrap(text, LINE_MAX) {

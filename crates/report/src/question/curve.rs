@@ -121,7 +121,6 @@ fn curve_table(named: &NamedCurve, bound: Option<&ResponseBound>) -> Table {
     }
 }
 
-/// Returns a curve as JSON.
 fn curve_json(named: &NamedCurve, bound: Option<&ResponseBound>) -> Value {
     let curve = &named.curve;
     let mut load_points = Vec::new();

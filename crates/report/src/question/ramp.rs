@@ -184,7 +184,6 @@ fn describe_break(searched: &FinishedSearch<'_>, request: &RampRequest) -> Strin
     }
 }
 
-/// Returns a pass of a search by its number.
 fn searched_pass(searched: &FinishedSearch<'_>, number: usize) -> Option<Pass> {
     searched.tried.first()?.run.spec.passes().get(number).copied()
 }
@@ -325,7 +324,6 @@ fn outcome_without_figures(outcome: &str) -> [String; 3] {
     ["–".to_owned(), "–".to_owned(), outcome.to_owned()]
 }
 
-/// Returns a search as JSON.
 fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
     let found = searched.search.breaking_point();
     // The names of these members are those of the first release.

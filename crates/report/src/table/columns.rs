@@ -48,7 +48,6 @@ enum JsonMember {
 #[derive(Debug)]
 pub(crate) struct MemberSchema {
     pub name: &'static str,
-    /// JSON Schema of the value.
     pub schema: serde_json::Value,
     /// True if every figure has the member.
     pub is_required: bool,

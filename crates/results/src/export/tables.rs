@@ -24,7 +24,6 @@ pub enum ExportColumn {
 pub enum ExportCell {
     /// A number.
     Integer(i64),
-    /// A text.
     Text(String),
     /// No value.
     Null,
@@ -62,9 +61,6 @@ impl TableFiles {
     }
 
     /// Adds a table and returns its number.
-    ///
-    /// # Errors
-    /// If its file can't be written.
     pub fn add(
         &mut self,
         name: &'static str,
@@ -86,9 +82,6 @@ impl TableFiles {
     }
 
     /// Adds a row, with one cell per column.
-    ///
-    /// # Errors
-    /// If the file can't be written.
     pub fn push(&mut self, table: usize, row: Vec<ExportCell>) -> Result<(), ExportError> {
         let cells: Vec<_> = row
             .into_iter()
@@ -103,9 +96,6 @@ impl TableFiles {
     }
 
     /// Closes all files, and renames the directory.
-    ///
-    /// # Errors
-    /// If something can't be written.
     pub fn finish(mut self) -> Result<Vec<Exported>, ExportError> {
         let mut exported = Vec::new();
         for OpenTable { name, pieces } in std::mem::take(&mut self.tables) {

@@ -62,7 +62,6 @@ impl FinishedSearch<'_> {
     }
 }
 
-/// Replays the searches of a campaign.
 pub fn replay<'a>(campaign: &'a Campaign, limits: &RampRequest) -> Vec<FinishedSearch<'a>> {
     let mut trials: Vec<(&Run, &Trial)> = Vec::new();
     for run in &campaign.runs {

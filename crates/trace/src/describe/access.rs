@@ -73,7 +73,6 @@ impl Accesses {
         self.sizes.record(op.length);
     }
 
-    /// Returns the description.
     pub(crate) fn describe(&self) -> AccessDescription {
         AccessDescription { sizes: Quantiles::from_histogram(&self.sizes), ..self.found }
     }

@@ -25,9 +25,7 @@ pub struct TimeSlice {
     pub duration_ns: u64,
     /// Calls that started in the slice.
     pub calls: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
     /// Files whose data has been accessed since the start of the trace.
     pub files: u64,

@@ -21,7 +21,6 @@ pub(super) enum Event<'a> {
     Resumed(&'a [u8]),
     /// The thread has ended.
     Exited,
-    /// A signal.
     Signal,
 }
 

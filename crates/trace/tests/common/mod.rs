@@ -156,7 +156,6 @@ pub fn call3(xid: u32, call: &nfs3::Call<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Creates the head of a call.
 pub fn call_head(xid: u32, program: u32, version: u32, procedure: u32) -> Vec<u8> {
     let ProcedureId { program, version, procedure } = ProcedureId::new(program, version, procedure);
     let groups = Groups::from_slice(&[4, 24]);

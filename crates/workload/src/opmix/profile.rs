@@ -30,7 +30,6 @@ pub struct RequestSize {
 pub struct Profile {
     /// Name in plans.
     pub name: &'static str,
-    /// Source of the numbers.
     pub source: &'static str,
     /// Share of each kind in percent. `Lookup` includes missing names.
     pub shares: &'static [(OpKind, u32)],

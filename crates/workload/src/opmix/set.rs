@@ -29,7 +29,6 @@ const SIZE_STEP: u64 = 37;
 #[derive(Clone, Debug)]
 pub struct OpMixSet {
     profile: &'static Profile,
-    /// Number of data files.
     pub(super) data_files: u32,
     /// Number of data files in use.
     pub(super) used_files: u32,

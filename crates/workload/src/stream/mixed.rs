@@ -226,7 +226,6 @@ impl Mixed {
         }
     }
 
-    /// Returns the next op.
     pub(super) fn next(&mut self) -> Op {
         if let Some(own) = &mut self.own
             && let Some(sync) = own.next_sync(self.workers, self.files)

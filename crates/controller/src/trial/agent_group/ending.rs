@@ -40,9 +40,6 @@ impl AgentGroup<'_> {
     }
 
     /// Stops all agents after a failure, so that they are free for new orders.
-    ///
-    /// # Errors
-    /// If the agent of this process is gone.
     pub(crate) fn settle(&mut self, hosts: &mut Hosts<'_>) -> Result<(), ControllerError> {
         self.cancel(hosts);
         self.disarm(hosts)?;
@@ -66,9 +63,6 @@ impl AgentGroup<'_> {
     /// Receives what has arrived from the busy agents of a round. Returns whether nothing had
     /// arrived, and the first error of an agent that was lost, could not carry out its order, or
     /// did not give the `expected` answer. If `expected` is `None`, any answer is accepted.
-    ///
-    /// # Errors
-    /// If the agent of this process is gone.
     fn receive_answers(
         &mut self,
         hosts: &mut Hosts<'_>,

@@ -114,9 +114,6 @@ fn warn_of_busy_host(before: Option<ProcessorTimes>, visibility: Visibility) {
 }
 
 /// Builds a campaign without runs that includes the tool's own ceiling.
-///
-/// # Errors
-/// If the agent is gone.
 pub(crate) fn header(
     runner: &mut CampaignRunner<'_>,
     question: &Question,

@@ -16,9 +16,6 @@ use crate::terminal::progress::Visibility;
 
 impl Session<'_> {
     /// Prints the table, writes the page and suggests what to do next.
-    ///
-    /// # Errors
-    /// If any of these can't be written.
     pub(crate) fn report(&self, campaign: &Campaign) -> Result<End, Failure> {
         let making = self.making;
         let page = self.place_page(campaign.id)?;
@@ -94,9 +91,6 @@ fn is_complete(campaign: &Campaign) -> bool {
 }
 
 /// Writes the page of a campaign.
-///
-/// # Errors
-/// If it can't be written.
 pub(crate) fn write_page(page: &Path, results: &Path, campaign: &Campaign) -> Result<(), Failure> {
     let text = report::render(campaign, Format::Html);
     output_file::write(page, text.as_bytes(), Some(results))

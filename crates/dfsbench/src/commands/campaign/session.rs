@@ -86,9 +86,6 @@ impl<'a> Session<'a> {
 }
 
 /// Checks that a results file and its page can be written.
-///
-/// # Errors
-/// If they can't.
 pub(crate) fn check_outputs(results: &Path) -> Result<(), Failure> {
     results::check_results_path(results)?;
     if results.exists() {

@@ -175,9 +175,6 @@ impl Interface {
     }
 
     /// Returns the next packet, or `None` if no block arrived within `wait_ms`.
-    ///
-    /// # Errors
-    /// If the kernel refuses to wait.
     pub(super) fn next_packet(
         &mut self,
         wait_ms: u32,

@@ -5,7 +5,6 @@ use replay::{Outcome, SearchResult, Verdict};
 
 use super::document::failures_text;
 
-/// The answer of a search.
 pub(super) struct SearchAnswer {
     /// The answer as a sentence.
     pub text: String,

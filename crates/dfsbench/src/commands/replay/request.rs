@@ -41,9 +41,6 @@ pub(super) fn check_hosts(args: &ReplayArgs) -> Result<(), Failure> {
 }
 
 /// Parses the arguments.
-///
-/// # Errors
-/// If one is invalid or two exclude each other.
 pub(super) fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
     let mut paces = Vec::new();
     for text in &args.speed {

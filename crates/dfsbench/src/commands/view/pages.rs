@@ -40,9 +40,6 @@ struct PageMaker {
 
 impl Pages {
     /// Creates a renderer for an open results file.
-    ///
-    /// # Errors
-    /// If there is no space for a copy of the file.
     pub(super) fn new(store: Store, news: Arc<ChangeFeed>) -> Result<Self, Failure> {
         let folder = Folder::for_copies().map_err(|error| Failure::Output {
             what: "a copy of the results file".to_owned(),

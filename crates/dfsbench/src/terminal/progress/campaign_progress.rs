@@ -53,7 +53,6 @@ pub(super) struct CampaignProgress {
     pub now: Option<LiveRate>,
     /// Current rate of each host, if there are several.
     pub hosts: Vec<HostProgress>,
-    /// The last finished pass.
     pub last: Option<FinishedPass>,
     /// Descriptions of the last finished trials.
     pub ended: VecDeque<String>,

@@ -32,7 +32,6 @@ pub(super) struct ScreenSize {
     pub rows: usize,
 }
 
-/// Returns the lines of a screen.
 pub(super) fn lines(seen: &CampaignProgress, gone: Duration, size: ScreenSize) -> Vec<String> {
     let ScreenSize { columns, rows } = size;
     let mut lines = wrap_line(&campaign_line(seen, gone, columns), columns);

@@ -39,9 +39,6 @@ pub(crate) fn is_stderr(path: &Path) -> bool {
 
 impl Lines {
     /// Opens the file for appending and writes the number of trials.
-    ///
-    /// # Errors
-    /// If the file can't be opened.
     pub(crate) fn open(path: &Path, trials: usize) -> Result<Self, Failure> {
         let stream = if is_stderr(path) {
             Stream::stderr()

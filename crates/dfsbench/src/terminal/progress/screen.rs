@@ -55,9 +55,6 @@ pub(super) struct Screen {
 }
 
 /// Checks that stderr is a terminal with cursor control, and not reserved for programs.
-///
-/// # Errors
-/// If it isn't.
 pub(crate) fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
     if json_progress.is_some_and(lines::is_stderr) {
         let hint = "name a file for one of them";

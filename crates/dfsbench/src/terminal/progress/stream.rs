@@ -84,9 +84,6 @@ impl Stream {
     }
 
     /// Writes a line, or buffers it for a slow reader. Never blocks.
-    ///
-    /// # Errors
-    /// If the file can't be written any more.
     pub(super) fn write(&mut self, line: String) -> io::Result<()> {
         if !self.is_paced {
             return match &mut self.file {
@@ -100,18 +97,12 @@ impl Stream {
     }
 
     /// Writes the lines held back, as long as there is room.
-    ///
-    /// # Errors
-    /// If the file can't be written any more.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.write_held(0)
     }
 
     /// Writes all lines held back, as long as the reader keeps reading. Returns the number of lines
     /// that were not written.
-    ///
-    /// # Errors
-    /// If the file can't be written any more.
     pub(super) fn finish(&mut self) -> io::Result<usize> {
         self.write_held(STALLED_S)?;
         Ok(self.held.len())

@@ -33,7 +33,6 @@ pub(crate) enum PlusListing {
 /// The objects that the backend works on.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct NfsFiles {
-    /// Protocol version.
     pub version: ProtocolVersion,
     /// The working directory.
     pub directory: File,

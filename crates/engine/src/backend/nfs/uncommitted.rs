@@ -81,7 +81,6 @@ impl Grid {
         }
     }
 
-    /// Returns the blocks of a file.
     fn blocks_of(&self, file: usize) -> Range<usize> {
         match &self.files {
             Extents::Even(_, file_bytes) => {

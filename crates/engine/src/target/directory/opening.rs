@@ -17,7 +17,7 @@ use workload::{FileSet, Name};
 
 use super::super::access::WorkerPass;
 use super::super::{
-    OpenedBackend, TargetConfig, TargetError, largest_op, opened_files, opens_before, sparse_layout,
+    OpenedBackend, TargetConfig, TargetError, opened_files, opens_before, sparse_layout,
 };
 use super::{DirectoryAccess, io_error};
 use crate::backend::files::{Files, Handles};
@@ -153,7 +153,7 @@ impl DirectoryAccess {
             sync_each: spec.durability == Durability::Sync
                 && SYNCED_BY_NAME.contains(&spec.workload),
             syncs_log: spec.durability == Durability::Sync,
-            io_size_bytes: largest_op(spec) as usize,
+            io_size_bytes: spec.largest_op_bytes() as usize,
             queue_depth: spec.queue_depth as usize,
         })
     }

@@ -24,8 +24,7 @@ use workload::{FileSet, Name, Places};
 use super::super::access::WorkerPass;
 use super::super::job_timer::Job;
 use super::super::{
-    OpenedBackend, TargetConfig, TargetError, check_stop, largest_op, opened_files, opens_before,
-    sparse_layout,
+    OpenedBackend, TargetConfig, TargetError, check_stop, opened_files, opens_before, sparse_layout,
 };
 use super::filling::make_file;
 use super::layouts::{self, WorkerLayouts};
@@ -192,8 +191,8 @@ impl NfsAccess {
                 other => stable_how(other, spec.nfs().stable),
             },
             // Files opened by name are transferred in pieces of at most `io_size`.
-            rsize: mount.rsize().min(largest_op(spec).max(1)),
-            wsize: mount.wsize().min(largest_op(spec).max(1)),
+            rsize: mount.rsize().min(spec.largest_op_bytes().max(1)),
+            wsize: mount.wsize().min(spec.largest_op_bytes().max(1)),
             pattern: config.pattern.in_pass(spec, pass),
             verify: spec.verify,
             queue_depth: 0,
@@ -482,8 +481,8 @@ fn op_bytes(spec: &RunSpec) -> u64 {
         }
         Workload::Media => spec.file_size_bytes,
         // Several pieces of a large file are in flight.
-        Workload::Developer => PIECES_AHEAD * u64::from(largest_op(spec)),
-        _ => largest_op(spec).into(),
+        Workload::Developer => PIECES_AHEAD * u64::from(spec.largest_op_bytes()),
+        _ => spec.largest_op_bytes().into(),
     }
 }
 
@@ -505,7 +504,7 @@ fn total_depth(spec: &RunSpec, pass: Pass, transfers_per_op: u32) -> u32 {
 pub(super) fn session_plan(spec: &RunSpec) -> SessionPlan {
     let nfs = spec.nfs();
     let requested = spec.transfer_size_bytes.unwrap_or(TRANSFER_BYTES_DEFAULT);
-    let transfer_bytes = requested.clamp(1, largest_op(spec).max(1));
+    let transfer_bytes = requested.clamp(1, spec.largest_op_bytes().max(1));
     let per_op = op_bytes(spec).div_ceil(u64::from(transfer_bytes)).clamp(1, CALLS_MAX as u64);
     let ahead = nfs.read_ahead.max(nfs.write_behind).div_ceil(per_op as u32);
     let of_client = connections_per_client(spec);

@@ -221,9 +221,6 @@ pub fn check_export_options(options: &[String]) -> Result<(), OptionError> {
 }
 
 /// Checks the type of a file system set up by a site, which must be a single word.
-///
-/// # Errors
-/// If it is anything else.
 pub fn check_remote_type(kind: &str) -> Result<(), OptionError> {
     if is_word(kind) && kind.len() <= 32 {
         return Ok(());
@@ -234,9 +231,6 @@ pub fn check_remote_type(kind: &str) -> Result<(), OptionError> {
 
 /// Checks the source of such a mount, which must be printable, without blanks, and not look like an
 /// option.
-///
-/// # Errors
-/// If it is anything else.
 pub fn check_remote_source(source: &str) -> Result<(), OptionError> {
     let is_plain = source.chars().all(|c| !c.is_whitespace() && !c.is_control());
     if is_plain && begins_with(source, "/[:.#%_") && source.len() <= 1_024 {

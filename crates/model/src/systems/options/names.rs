@@ -73,9 +73,6 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
 }
 
 /// Checks a path. It must be absolute, without `.`, `..` and double slashes, and not the root.
-///
-/// # Errors
-/// If it is anything else.
 pub fn check_path(path: &Path) -> Result<(), OptionError> {
     let text = path.to_str().unwrap_or_default();
     // A relative path leaves an empty rest, which has an empty part, so it is refused, too.
@@ -120,9 +117,6 @@ pub fn check_ssh_destination(text: &str) -> Result<(), OptionError> {
 }
 
 /// Checks which hosts may mount an export: names or addresses separated by spaces.
-///
-/// # Errors
-/// If one of them is neither.
 pub fn check_clients(text: &str) -> Result<(), OptionError> {
     for client in text.split(' ') {
         // exports(5) writes IPv6 addresses in brackets.
@@ -138,9 +132,6 @@ pub fn check_clients(text: &str) -> Result<(), OptionError> {
 }
 
 /// Checks the name or the address of a host.
-///
-/// # Errors
-/// If it is neither.
 pub fn check_address(text: &str) -> Result<(), OptionError> {
     if is_host(text) {
         return Ok(());
@@ -168,9 +159,6 @@ pub fn check_interface(name: &str) -> Result<(), OptionError> {
 }
 
 /// Checks the name of an array or mapping created by dfsbench, which must begin with `dfsbench`.
-///
-/// # Errors
-/// If it is not one of ours.
 pub fn check_object_name(name: &str) -> Result<(), OptionError> {
     if !name.starts_with("dfsbench") || name.len() > 32 || !consists_of(name, "_-") {
         let what = format!(
@@ -182,10 +170,6 @@ pub fn check_object_name(name: &str) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// Checks the cipher of a tunnel.
-///
-/// # Errors
-/// If ssh could take it for something else.
 pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
     if !begins_with(name, "") || name.len() > 64 || !consists_of(name, "@._-") {
         let what = format!("`{}` is not the name of a cipher", shorten(name));

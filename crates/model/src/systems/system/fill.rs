@@ -159,9 +159,6 @@ impl Recipe {
     }
 
     /// Returns how many copies of written data exist on different servers with these settings.
-    ///
-    /// # Errors
-    /// Same as for [`Recipe::fill_in`].
     pub fn copies(&self, given: &[(String, String)]) -> Result<String, RecipeError> {
         if self.copies.is_empty() {
             return Ok("1".to_owned());

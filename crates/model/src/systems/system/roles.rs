@@ -142,7 +142,6 @@ impl Recipe {
         self.serves_in_kernel && self.roles.contains_key(CLIENT_ROLE) && !self.has_storage()
     }
 
-    /// Returns the roles of a host.
     pub(super) fn roles_on(&self, host: usize, places: &Places) -> Vec<&Role> {
         let mut roles = Vec::new();
         for (name, role) in &self.roles {

@@ -356,7 +356,6 @@ impl Recipe {
     }
 }
 
-/// Checks the name of a recipe.
 pub fn check_recipe_name(name: &str) -> Option<RecipeError> {
     check_name("name", name, "-")
 }

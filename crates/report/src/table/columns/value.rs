@@ -34,7 +34,6 @@ pub(crate) enum ValueType {
 }
 
 impl ValueType {
-    /// JSON Schema of a value.
     pub(crate) fn schema(self) -> serde_json::Value {
         match self {
             Self::Text => json!({ "type": "string" }),

@@ -70,7 +70,6 @@ pub(super) struct Call {
     pub(super) stripe: u32,
     /// Offset in the file.
     pub(super) offset: u64,
-    /// Offset at the server.
     pub(super) server_offset: u64,
     /// Bytes to transfer.
     pub(super) left: u32,

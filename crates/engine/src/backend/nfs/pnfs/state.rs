@@ -232,7 +232,6 @@ impl State {
         self.is_in_background() || !self.background.to_return.is_empty()
     }
 
-    /// Begins a task in the background.
     pub(super) fn begin_in_background(&mut self, task: Task, op: Op) {
         let slot = self.background_slot();
         self.ops[slot as usize] = OpSlot::new(task, op, 0);

@@ -42,7 +42,6 @@ impl Stage {
     }
 }
 
-/// Returns the first stage of an op.
 pub(super) fn first(op: &Op, common: &WorkerState) -> Stage {
     match op.kind {
         OpKind::Read | OpKind::GetChars | OpKind::Update | OpKind::ReadPlus => Stage::Read,

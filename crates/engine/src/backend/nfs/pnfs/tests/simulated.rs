@@ -302,7 +302,6 @@ impl<'a> Simulation<'a> {
         self.network.weather = Weather::Stormy;
     }
 
-    /// Returns the layout.
     fn return_layout(&mut self) {
         let mut next = 0;
         let mut ended = Vec::new();

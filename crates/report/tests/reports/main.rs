@@ -1,0 +1,30 @@
+//! Reports of campaigns with known results, in every form.
+
+mod answer;
+mod campaigns;
+mod clusters;
+mod compared;
+mod compared_bounds;
+mod conclusions;
+mod contenders;
+mod durability;
+mod every_factor;
+mod host_activity;
+mod hosts;
+mod interference;
+mod joined_campaigns;
+mod large;
+mod loads;
+mod machines;
+mod many;
+mod old_tables;
+mod pages;
+mod parsers;
+mod question_pages;
+mod requirements;
+mod seeds;
+mod sizes;
+mod timeline;
+mod tools;
+mod verification;
+mod whole;
