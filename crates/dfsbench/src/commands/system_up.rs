@@ -405,6 +405,28 @@ mod tests {
     }
 
     #[test]
+    fn lets_this_host_and_listed_addresses_mount() {
+        let admitted = |name: &str, hosts: &[&str], allowed: &[&str]| {
+            let allowed: Vec<_> = allowed.iter().map(|&address| address.to_owned()).collect();
+            admit(&lab(&args(name, hosts, &[])).unwrap(), &allowed)
+        };
+        let clients = |lab: &LabSpec| lab::clients_of_system(lab).unwrap().join(" ");
+        // The route to 127.0.0.2 begins at 127.0.0.1.
+        let two = admitted("unfs3", &["root@127.0.0.2", "10.0.0.2"], &[]).unwrap();
+        assert_eq!(clients(&two), "10.0.0.2 127.0.0.1");
+        let more = ["10.1.0.0/16", "127.0.0.1", "10.1.0.0/16"];
+        let one = admitted("dfsbench", &["127.0.0.2"], &more).unwrap();
+        assert_eq!(clients(&one), "127.0.0.1 10.1.0.0/16");
+        let steps = format!("{:?}", lab::compose(&one).unwrap());
+        assert!(steps.contains(r#""--allow", "127.0.0.1", "10.1.0.0/16""#), "{steps}");
+        let shown = describe(&find_recipe("dfsbench").unwrap(), &one, "dfsbench").unwrap();
+        assert!(shown.contains("may be mounted by 127.0.0.1, 10.1.0.0/16 ("), "{shown}");
+        // Anybody may mount this one.
+        let open = admitted("go-nfs", &["127.0.0.2"], &[]).unwrap();
+        assert_eq!(open.system.unwrap().admits, [""; 0]);
+    }
+
+    #[test]
     fn refuses_what_no_plan_can_say() {
         for (name, settings) in [
             ("ganesha", "fsal"),
