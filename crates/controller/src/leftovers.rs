@@ -247,7 +247,9 @@ pub fn clean(results_files: &[PathBuf], records_dir: &Path) -> CleanupOutcome {
     clean_recorded(&replay_records(records_dir), &mut cleaned);
     let HeldRecords { records, refused } = HeldRecords::read(records_dir);
     cleaned.systems.extend(records.into_iter().filter(|record| !record.is_held()));
-    refused.into_iter().for_each(|refused| cleaned.add_refused(refused));
+    for refused in refused {
+        cleaned.add_refused(refused);
+    }
     index::list(records_dir).iter().filter(|entry| entry.is_stale()).for_each(IndexEntry::remove);
     cleaned
 }
@@ -264,7 +266,9 @@ pub fn results_files(named: &Path, records_dir: &Path) -> Vec<PathBuf> {
 /// Removes the leftovers listed in the records next to a file.
 fn clean_recorded(results: &Path, cleaned: &mut CleanupOutcome) {
     let found = record_file::find(results);
-    found.refused.into_iter().for_each(|refused| cleaned.add_refused(refused));
+    for refused in found.refused {
+        cleaned.add_refused(refused);
+    }
     for abandoned in found.abandoned {
         let mut left = Vec::new();
         for worked in &abandoned.content.targets {
