@@ -75,6 +75,7 @@ checks! {
     names_last_words_of_dead_server: 200 s, recipes::died(LAB.get()?);
     fails_if_host_is_not_restored: 200 s, recipes::not_restored(LAB.get()?);
     keeps_system_up_until_down: 200 s, recipes::kept_up(LAB.get()?);
+    down_reports_what_is_left: 200 s, recipes::down_tries_again(LAB.get()?);
     ends_system_of_recipe: 300 s, GANESHA.kill_and_clean(LAB.get()?);
     #[ignore = "takes a quarter of a minute: runs every night"]
     loses_nothing_in_soak_of_hosts: 300 s, {

@@ -78,15 +78,21 @@ kind = "stream"
 file_size = "1MiB"
 "#;
 
+/// Writes the recipe with these steps, and returns its path.
+fn write_recipe(lab: &Lab, steps: &str) -> Result<String> {
+    let path = lab.folder.path().join("planted.toml");
+    let program = Lab::program();
+    let programs = program.parent().unwrap_or(Path::new("/")).display().to_string();
+    fs::write(&path, RECIPE.replace("STEPS", steps).replace("PROGRAMS", &programs))?;
+    Ok(path.display().to_string())
+}
+
 /// Measures the recipe with these steps. Returns exit code, stderr, and the report.
 fn measure(lab: &Lab, steps: &str, work: &str) -> Result<(Option<i32>, String, Value)> {
     let at = |name: &str| lab.folder.path().join(name).display().to_string();
-    let program = Lab::program();
-    let programs = program.parent().unwrap_or(Path::new("/")).display().to_string();
-    let recipe = RECIPE.replace("STEPS", steps).replace("PROGRAMS", &programs);
-    fs::write(at("planted.toml"), recipe)?;
+    let recipe = write_recipe(lab, steps)?;
     let plan = PLAN.replace("HOSTS", SERVER_AND_CLIENT).replace("CONFIG", &at("config"));
-    let plan = plan.replace("RECIPE", &at("planted.toml")).replace("WORK", work);
+    let plan = plan.replace("RECIPE", &recipe).replace("WORK", work);
     fs::write(at("recipes.toml"), plan)?;
     let _ = fs::remove_file(at("recipes.db"));
     let mut run = lab.ours();
@@ -121,6 +127,32 @@ pub fn not_restored(lab: &Lab) -> Result<()> {
     (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
+/// `down` fails until everything is restored, however `up` ended.
+pub fn down_tries_again(lab: &Lab) -> Result<()> {
+    let config = lab.folder.path().join("config").display().to_string();
+    let recipe = write_recipe(lab, MOUNTS)?;
+    let mut up = lab.ours();
+    up.args(["systems", "up", &recipe, "--hosts", "h1=10.79.0.1", "--ssh-config", &config]);
+    let mut up = Background::start(&mut up)?;
+    let serves = || lab.run_on(0, &["ss", "-Hltn"]).is_ok_and(|text| text.contains(":20779 "));
+    wait_until(PATIENCE, "the system", serves)?;
+    let down = || proc::capture_output(lab.ours().args(["systems", "down", "planted"]));
+    let failed = [down()?, down()?];
+    let unmounted = lab.run_on(0, &["umount", "/run/dfsbench/systems/planted/mounted"]);
+    ensure!(up.await_end(LEAVING)? == Some(exit::LAB), "the holder did not fail");
+    for output in failed {
+        ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(errors.contains("systems/planted/mounted"), "{errors}");
+    }
+    unmounted?;
+    let restored = down()?;
+    ensure!(restored.status.success(), "{restored:?}");
+    lab.await_nothing(0, LEAVING)?;
+    ensure!(down()?.status.code() == Some(2), "there is nothing to remove");
+    Ok(())
+}
+
 /// A system is kept up until `down`; if everything is killed, `clean` removes it.
 pub fn kept_up(lab: &Lab) -> Result<()> {
     let config = lab.folder.path().join("config").display().to_string();
@@ -137,6 +169,9 @@ pub fn kept_up(lab: &Lab) -> Result<()> {
         proc::capture_output(down.args(["systems", "down", "dfsbench"]))
     };
     let mut up = start()?;
+    // This host may look at it, too.
+    let mut probe = lab.ours();
+    proc::run_command(probe.args(["probe", "nfs://10.79.0.1:20494/export?version=4.1"]))?;
     let output = down()?;
     ensure!(output.status.success() && !serves(), "{output:?}");
     ensure!(up.await_end(LEAVING)? == Some(0), "the holder failed");

@@ -6,6 +6,7 @@
 //! the file. So a record that no process has locked lists possible leftovers: `dfsbench clean` and
 //! `resume` remove them, and the next run on the same target warns about them.
 
+mod held_system;
 mod index;
 mod record_file;
 
@@ -19,7 +20,9 @@ use engine::target::leftover::{self, Leftover};
 use model::{RunSpec, Target};
 
 use index::IndexEntry;
-use record_file::{AbandonedRecord, RecordContent, WorkedTarget};
+use record_file::{AbandonedRecord, RecordContent, RefusedRecord, WorkedTarget};
+
+pub use held_system::{HeldRecord, HeldRecords, HeldSystem};
 
 /// Whether this process failed to remove a working directory.
 static IS_ANY_LEFT: AtomicBool = AtomicBool::new(false);
@@ -167,6 +170,19 @@ pub struct CleanupOutcome {
     pub unfinished: Vec<UnfinishedRecord>,
     /// Records of other users, one line each.
     pub foreign: Vec<String>,
+    /// Systems that no process keeps up any more, but whose hosts may still be changed.
+    pub systems: Vec<HeldRecord>,
+}
+
+impl CleanupOutcome {
+    fn add_refused(&mut self, RefusedRecord { path, why, is_foreign }: RefusedRecord) {
+        if is_foreign {
+            self.foreign.push(describe_refused(&path, &why));
+        } else {
+            let why = KeptBecause::Refused(why);
+            self.unfinished.push(UnfinishedRecord { path, why });
+        }
+    }
 }
 
 /// A record of this user that is kept.
@@ -226,6 +242,11 @@ pub fn clean(results_files: &[PathBuf], records_dir: &Path) -> CleanupOutcome {
         clean_recorded(results, &mut cleaned);
     }
     clean_recorded(&replay_records(records_dir), &mut cleaned);
+    let HeldRecords { records, refused } = HeldRecords::read(records_dir);
+    cleaned.systems.extend(records.into_iter().filter(|record| !record.is_held()));
+    for refused in refused {
+        cleaned.add_refused(refused);
+    }
     index::list(records_dir).iter().filter(|entry| entry.is_stale()).for_each(IndexEntry::remove);
     cleaned
 }
@@ -243,12 +264,7 @@ pub fn results_files(named: &Path, records_dir: &Path) -> Vec<PathBuf> {
 fn clean_recorded(results: &Path, cleaned: &mut CleanupOutcome) {
     let found = record_file::find(results);
     for refused in found.refused {
-        if refused.is_foreign {
-            cleaned.foreign.push(describe_refused(&refused.path, &refused.why));
-        } else {
-            let why = KeptBecause::Refused(refused.why);
-            cleaned.unfinished.push(UnfinishedRecord { path: refused.path, why });
-        }
+        cleaned.add_refused(refused);
     }
     for abandoned in found.abandoned {
         let mut left = Vec::new();

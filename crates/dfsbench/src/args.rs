@@ -44,7 +44,9 @@ pub(crate) use curve::CurveArgs;
 pub(crate) use durability::DurabilityArgs;
 pub(crate) use job::JobArgs;
 pub(crate) use ladder::LadderArgs;
-pub(crate) use layout::{command, command_with_words, config_file, end_with_help, parse};
+pub(crate) use layout::{
+    command, command_with_words, config_file, end_with_help, parse, parse_run,
+};
 pub(crate) use preset::PresetArgs;
 pub(crate) use probe::ProbeArgs;
 pub(crate) use ramp::{Raise, RampArgs};

@@ -160,8 +160,8 @@ pub enum Failure {
         hint: &'static str,
     },
     /// The work is done, but hosts are not as they were before.
-    #[error("not all changes to hosts were undone (hint: `dfsbench clean PLAN` tries again)")]
-    NotRestored,
+    #[error("not all changes to hosts were undone (hint: `{0}` tries again)")]
+    NotRestored(String),
     /// The program panicked. Its changes to hosts have been undone.
     #[error(transparent)]
     Bug(#[from] Panicked),
@@ -175,7 +175,7 @@ impl Failure {
         match self {
             Self::Store(error) if error.is_failed_write() => 3,
             Self::Usage(_) | Self::Plan(_) | Self::Store(_) => 2,
-            Self::Lab(_) | Self::NotRestored | Self::Output { .. } | Self::Bug(_) => 3,
+            Self::Lab(_) | Self::NotRestored(_) | Self::Output { .. } | Self::Bug(_) => 3,
             Self::Interrupted(_) => End::Invalid.code(),
             Self::BrokenPipe => 0,
         }
@@ -238,13 +238,13 @@ pub(crate) fn note_not_restored() {
 
 /// Returns the exit code of a process that ended like this.
 pub(crate) fn code_of(end: End) -> u8 {
-    if IS_NOT_RESTORED.load(Relaxed) { Failure::NotRestored.code() } else { end.code() }
+    check_restored(ExitCode::SUCCESS).map_or_else(|failure| failure.code(), |_| end.code())
 }
 
 /// Makes it an error that hosts could not be restored.
 pub(crate) fn check_restored(code: ExitCode) -> Result<ExitCode, Failure> {
     if IS_NOT_RESTORED.load(Relaxed) {
-        return Err(Failure::NotRestored);
+        return Err(Failure::NotRestored("dfsbench clean PLAN".to_owned()));
     }
     Ok(code)
 }

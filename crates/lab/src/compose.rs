@@ -30,7 +30,9 @@ use crate::actions::{Layer, layer};
 use connection::tunnel_end;
 
 pub use power_loss::{after_power_loss, outlasts_power_loss};
-pub use systems::{counters_of_system, exits_of_system, kill_of_system, restart_of_system};
+pub use systems::{
+    clients_of_system, counters_of_system, exits_of_system, kill_of_system, restart_of_system,
+};
 pub use write_back::{
     DrainSteps, EvictSteps, ObjectSteps, drain_of_system, evict_of_system, object_of_system,
 };

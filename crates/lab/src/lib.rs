@@ -20,9 +20,9 @@ pub use actions::commands;
 pub use compose::ComposeError;
 pub use compose::reuse::reusable_steps;
 pub use compose::{
-    DrainSteps, EvictSteps, ObjectSteps, after_power_loss, compose, counters_of_system,
-    disturbance, drain_of_system, evict_of_system, exits_of_system, fresh_from, kill_of_system,
-    object_of_system, outlasts_power_loss, redo_from, restart_of_system,
+    DrainSteps, EvictSteps, ObjectSteps, after_power_loss, clients_of_system, compose,
+    counters_of_system, disturbance, drain_of_system, evict_of_system, exits_of_system, fresh_from,
+    kill_of_system, object_of_system, outlasts_power_loss, redo_from, restart_of_system,
 };
 pub use error::LabError;
 pub use host::servers::is_serving_clients;

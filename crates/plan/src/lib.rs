@@ -28,7 +28,9 @@ pub use parse::fio_plan::{FioPlan, FioRequest, plan_like_fio};
 pub use parse::keys::key_elsewhere;
 pub use parse::overrides::Overrides;
 pub use parse::page::reference_page;
-pub use parse::recipe::{RECIPES, built_in_recipe, check_recipe, new_recipe, parse_recipe};
+pub use parse::recipe::{
+    RECIPES, built_in_recipe, check_recipe, is_recipe_path, new_recipe, parse_recipe,
+};
 pub use parse::requirement::parse_requirements;
 pub use parse::section::KeyDoc;
 pub use parse::server::{parse_server_memory, parse_versions};

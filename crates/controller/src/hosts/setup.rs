@@ -43,7 +43,7 @@ pub(crate) fn apply_wanted(
     undo_to(applied, hosts, kept_count)?;
     if let Err(why) = apply_missing(applied, hosts, wanted, stop) {
         let mut reasons = vec![why];
-        for left in undo_all(applied, hosts) {
+        for (_, left) in undo_all(applied, hosts) {
             if left != reasons[0] {
                 reasons.push(left);
             }
@@ -174,8 +174,9 @@ pub(crate) fn undo_to(
     Ok(())
 }
 
-/// Undoes everything, continuing with other hosts if one fails. Returns what could not be undone.
-fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
+/// Undoes everything, continuing with other hosts if one fails. Returns what could not be undone,
+/// each with its host.
+fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<(String, String)> {
     let mut stuck: BTreeSet<String> = BTreeSet::new();
     let mut left = Vec::new();
     while !applied.steps.is_empty() {
@@ -194,7 +195,7 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
             if answer.is_err() {
                 // The agent continues past steps that it cannot undo, and reports all of them.
                 if let Err(why) = hosts.ask(&host, request::undo_all()) {
-                    left.push(why);
+                    left.push((host.clone(), why));
                     hosts.not_restored.insert(host.clone());
                 }
                 stuck.insert(host);
@@ -207,27 +208,32 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
 impl Hosts<'_> {
     /// Undoes all applied steps. Returns what could not be undone.
     pub fn undo_all(&mut self) -> Vec<String> {
-        self.with_applied_steps(undo_all)
+        let left = self.with_applied_steps(undo_all);
+        left.into_iter().map(|(_, why)| why).collect()
     }
 
     /// Undoes everything and disconnects from all agents. Returns what could not be undone.
     pub fn leave(&mut self) -> Vec<String> {
-        let mut left = self.undo_all();
-        // What could not be undone after an earlier run is in its row, but may be possible now.
+        let mut left = self.with_applied_steps(undo_all);
+        // What could not be undone before may be possible now, without what depended on it.
         for host in std::mem::take(&mut self.not_restored) {
-            if self.loss_reason(&host).is_none()
-                && let Err(why) = self.ask(&host, request::undo_all())
-                && !left.contains(&why)
-            {
-                left.push(why);
+            if self.loss_reason(&host).is_some() {
+                continue;
+            }
+            left.retain(|(of, _)| *of != host);
+            if let Err(why) = self.ask(&host, request::undo_all()) {
+                left.push((host, why));
             }
         }
-        for (host, why) in self.leave_agents() {
-            if self.may_be_changed(&host) && !left.contains(&why) {
-                left.push(why);
+        let of_agents = self.leave_agents();
+        left.extend(of_agents.into_iter().filter(|(host, _)| self.may_be_changed(host)));
+        let mut reasons: Vec<String> = Vec::new();
+        for (_, why) in left {
+            if !reasons.contains(&why) {
+                reasons.push(why);
             }
         }
-        left
+        reasons
     }
 }
 

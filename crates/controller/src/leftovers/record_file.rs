@@ -15,6 +15,7 @@ use model::Target;
 use model::work::{is_hex, is_replay_directory};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Middle and end of a record's file name, after the name of the results file.
@@ -155,13 +156,30 @@ pub(super) fn find(results: &Path) -> FoundRecords {
     found
 }
 
-fn is_foreign(path: &Path) -> bool {
+pub(super) fn is_foreign(path: &Path) -> bool {
     let me = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path).is_ok_and(|found| found.uid() != me && found.uid() != 0)
 }
 
 /// Reads and verifies a record; `None` if a process holds it or it is gone.
 fn read(path: &Path, campaign: &str) -> Result<Option<AbandonedRecord>, String> {
+    let Some(file) = open(path)? else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error.to_string()),
+    }
+    let Some(content): Option<RecordContent> = parse(&file)? else {
+        // The process was killed before it wrote the record, and so before it created anything.
+        let _ = fs::remove_file(path);
+        return Ok(None);
+    };
+    content.check(campaign)?;
+    Ok(Some(AbandonedRecord { path: path.to_owned(), content, _file: file }))
+}
+
+/// Opens a record that only this user or root could have written; `None` if it is gone.
+pub(super) fn open(path: &Path) -> Result<Option<File>, String> {
     // Non-blocking, because opening a pipe would block us.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
@@ -178,22 +196,18 @@ fn read(path: &Path, campaign: &str) -> Result<Option<AbandonedRecord>, String> 
     if !metadata.is_file() || metadata.nlink() > 1 {
         return Err("it is not a regular file, or has several hard links".to_owned());
     }
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) => return Err(error.to_string()),
-    }
+    Ok(Some(file))
+}
+
+/// Parses a record; `None` if it was not written yet.
+pub(super) fn parse<T: DeserializeOwned>(file: &File) -> Result<Option<T>, String> {
     let mut text = String::new();
-    (&file).take(BYTES_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    file.take(BYTES_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.is_empty() {
-        // The process was killed before it wrote the record, and so before it created anything.
-        let _ = fs::remove_file(path);
         return Ok(None);
     }
-    let content: RecordContent =
-        serde_json::from_str(&text).map_err(|error| format!("it is not a record: {error}"))?;
-    content.check(campaign)?;
-    Ok(Some(AbandonedRecord { path: path.to_owned(), content, _file: file }))
+    let content = serde_json::from_str(&text);
+    content.map(Some).map_err(|error| format!("it is not a record: {error}"))
 }
 
 /// Checks that only this user or root could have written the record.
@@ -209,7 +223,7 @@ fn check_author(owner: u32, mode: u32, me: u32) -> Result<(), String> {
 
 /// Writes a record and syncs it together with its folder, since it must outlive everything that is
 /// created afterwards. The returned file holds the lock.
-pub(super) fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
+pub(super) fn write(path: &Path, content: &impl Serialize) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let mut file = loop {

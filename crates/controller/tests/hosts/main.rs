@@ -295,6 +295,15 @@ fn reports_failed_undo() {
 }
 
 #[test]
+fn forgets_failed_undo_that_succeeds_later() {
+    let sticking = Some(("s", "export"));
+    let hosts = ScriptedHosts::new(Script { sticking, sticks_for: Some(1), ..Script::default() });
+    let (_, left) = hosts.run(&[network(8)]);
+    assert_eq!(left, [""; 0]);
+    assert_eq!(hosts.log()[7..], ["s ! export", "s undo all", "s undo all", "s left"]);
+}
+
+#[test]
 fn raises_caveat_for_clock_rate() {
     let hosts = ScriptedHosts::new(Script { clock: Some(("c", 3)), ..Script::default() });
     let (campaign, _) = hosts.run(&[network(8), disk("s")]);

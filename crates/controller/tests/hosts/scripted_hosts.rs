@@ -35,6 +35,8 @@ pub struct Script {
     pub unreachable: Option<&'static str>,
     /// An action can't be undone.
     pub sticking: Option<(&'static str, &'static str)>,
+    /// Number of attempts to undo everything after which that action can be undone.
+    pub sticks_for: Option<usize>,
     /// A host with a clock that runs this many times as fast.
     pub clock: Option<(&'static str, u64)>,
     /// Telemetry of a host while it is observed.
@@ -206,6 +208,12 @@ impl ScriptedHost {
             Order::UndoLast => return Some(self.undo_last()),
             Order::UndoAll => {
                 note("undo all");
+                let line = format!("{host} undo all");
+                let tries = self.world.log.borrow().iter().filter(|noted| **noted == line).count();
+                if self.world.script.borrow().sticks_for.is_some_and(|limit| tries > limit) {
+                    self.applied.clear();
+                    return Some(Report::Undone);
+                }
                 let stuck = self.applied.last().cloned().unwrap_or_default();
                 Report::Failed(format!("{stuck} is busy"))
             }

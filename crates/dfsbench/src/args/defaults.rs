@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -17,6 +17,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
 use super::config_file::{ConfigFile, Entry, RESULTS_VARIABLE};
 use crate::exit::Failure;
+use crate::terminal::output::lock_always;
 
 /// Flags that consent to data loss: they are only accepted on the command line.
 const CONSENT: [&str; 6] = [
@@ -29,8 +30,10 @@ const CONSENT: [&str; 6] = [
 ];
 
 /// A default that the current command uses.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct UsedDefault {
+    /// Name of the command that the flag belongs to: another one for flags after `--`.
+    pub command: String,
     /// The flag with its dashes.
     pub flag: String,
     /// Values of the flag.
@@ -39,11 +42,11 @@ pub(crate) struct UsedDefault {
     pub origin: String,
 }
 
-static USED: OnceLock<Vec<UsedDefault>> = OnceLock::new();
+static USED: Mutex<Vec<UsedDefault>> = Mutex::new(Vec::new());
 
 /// Returns the defaults of this process that are not built in.
-pub(crate) fn used_defaults() -> &'static [UsedDefault] {
-    USED.get().map_or(&[], Vec::as_slice)
+pub(crate) fn used_defaults() -> Vec<UsedDefault> {
+    lock_always(&USED).clone()
 }
 
 /// All defaults set by the environment and the file.
@@ -100,7 +103,8 @@ impl Defaults {
             .collect()
     }
 
-    /// Applies the defaults to the current command, except for flags that conflict with given ones.
+    /// Applies the defaults to a command, except for ignored flags and those that conflict with
+    /// given ones.
     ///
     /// # Errors
     /// If two defaults of the file conflict with each other.
@@ -109,24 +113,28 @@ impl Defaults {
         command: Command,
         in_use: &str,
         given: Option<&ArgMatches>,
+        ignored: &[&str],
     ) -> Result<Command, Failure> {
         let Some(used) = command.find_subcommand(in_use) else { return Ok(command) };
         let mut found = self.for_command(used);
-        found.retain(|id, entry| is_set(entry, used) && !is_excluded(used, id, given));
+        found.retain(|id, entry| {
+            let is_ignored = ignored.iter().any(|flag| *flag == format!("--{}", entry.flag));
+            !is_ignored && is_set(entry, used) && !is_excluded(used, id, given)
+        });
         check_conflicts(used, &found)?;
         let mut noted = Vec::new();
         for (id, entry) in &found {
             let is_given = given.is_some_and(|given| is_given(given, id));
             if !is_given {
                 noted.push(UsedDefault {
+                    command: in_use.to_owned(),
                     flag: format!("--{}", entry.flag),
                     values: entry.values.clone(),
                     origin: entry.origin.to_string(),
                 });
             }
         }
-        // Set once, because a process parses its command line once.
-        let _ = USED.set(noted);
+        lock_always(&USED).extend(noted);
         let mut values: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
         for (id, entry) in found {
             values.insert(id, leak(&entry.values));

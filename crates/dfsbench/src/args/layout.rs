@@ -23,7 +23,7 @@ use super::examples::fit_examples;
 use super::groups::group_commands;
 use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
-use super::{Args, EXAMPLES, suggestion};
+use super::{Args, EXAMPLES, RunArgs, suggestion};
 use crate::exit::{self, Failure};
 use crate::files::user_dirs;
 use crate::plans::presets::Preset;
@@ -131,7 +131,7 @@ pub(crate) fn parse() -> Result<Args, Failure> {
     let defaults = Defaults::read(&mut plain, &config_file())?;
     let in_use = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let below = given.as_ref().and_then(|given| given.subcommand_matches(&in_use));
-    let mut command = defaults.apply(command(), &in_use, below)?;
+    let mut command = defaults.apply(command(), &in_use, below, &[])?;
     let parsed = command
         .try_get_matches_from_mut(words)
         .and_then(|matches| Args::from_arg_matches(&matches));
@@ -149,6 +149,28 @@ pub(crate) fn parse() -> Result<Args, Failure> {
             error.exit()
         }
     }
+}
+
+/// Parses flags of `dfsbench run` in another command, with the user's defaults except for ignored
+/// flags.
+///
+/// # Errors
+/// If the configuration file can't be used, or clap's error about the flags.
+pub(crate) fn parse_run(
+    words: &[String],
+    ignored: &[&str],
+) -> Result<Result<RunArgs, clap::Error>, Failure> {
+    let words: Vec<&str> =
+        ["dfsbench", "run"].into_iter().chain(words.iter().map(String::as_str)).collect();
+    let mut plain = command();
+    let given = plain.try_get_matches_from_mut(&words).ok();
+    let defaults = Defaults::read(&mut plain, &config_file())?;
+    let below = given.as_ref().and_then(|given| given.subcommand_matches("run"));
+    let mut command = defaults.apply(command(), "run", below, ignored)?;
+    Ok(command.try_get_matches_from_mut(words).and_then(|matches| {
+        let (_, of_run) = matches.subcommand().expect("the words name one");
+        RunArgs::from_arg_matches(of_run)
+    }))
 }
 
 /// Prints a help text and exits with 0. If git reads the exit code, it would take the commit for a

@@ -45,12 +45,12 @@ pub(crate) enum SystemsCommand {
     },
     #[command(about = "List all mistakes of a recipe, without a host")]
     Check {
-        /// File of the recipe
-        file: PathBuf,
+        /// File of the recipe, or name of a built-in one
+        name: String,
     },
     #[command(about = "Set up a system and keep it up until `systems down` or ctrl-C")]
     Up(UpArgs),
-    #[command(about = "Remove a system that `systems up` keeps up here, and restore its hosts")]
+    #[command(about = "Remove a system that `systems up` keeps up or left, and restore its hosts")]
     Down {
         /// Name or file, as given to `systems up`
         name: String,
@@ -75,6 +75,10 @@ pub(crate) struct UpArgs {
     /// How clients access it [default: the first of fuse, mount and nfs that the recipe has]
     #[arg(long, value_parser = read_access)]
     pub access: Option<AccessWay>,
+
+    /// Further addresses or networks that may mount it; this host and the clients may anyway
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub allow: Vec<String>,
 
     /// Configuration file for ssh
     #[arg(long, value_name = "FILE")]

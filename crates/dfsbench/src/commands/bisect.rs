@@ -154,7 +154,7 @@ fn read_flags(args: &CompareArgs) -> Result<RunArgs, Failure> {
     if args.quiet {
         words.push("--quiet".to_owned());
     }
-    let flags = plan_source::parse_run(&words)?;
+    let flags = plan_source::parse_run(&words, &OWN_FLAGS)?;
     if flags.like.is_some() {
         let what = "--like after `--`: fio says nothing about a commit";
         let hint =
@@ -181,7 +181,7 @@ fn read_metrics(texts: &[String]) -> Result<Vec<BisectMetric>, Failure> {
 
 fn read_plan(args: &CompareArgs) -> Result<Option<RawPlan>, Failure> {
     let Some(path) = &args.plan else { return Ok(None) };
-    let raw = plan_source::load_named(&path.to_string_lossy())?;
+    let raw = plan_source::read_plan(path)?;
     plan_source::refuse_loads(&raw)?;
     Ok(Some(raw))
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use controller::leftovers;
+use controller::leftovers::{self, HeldSystem};
 use fleet::ssh::{self, RemovedPrograms};
 use fleet::{Report, RestoredChange, request};
 use model::Host;
@@ -67,46 +67,103 @@ pub(crate) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
         }
     }
     hosts.extend(args.host.iter().map(|name| find_host(name, args)));
-    let mut kept = 0;
-    let mut refused = Vec::new();
+    for host in cleaned.systems.iter().flat_map(|record| &record.system.hosts) {
+        if !hosts.iter().any(|known| is_same_machine(known, host)) {
+            hosts.push(host.clone());
+        }
+    }
+    let mut restoration = Restoration::new(&stop, args.forget);
     for record in cleaned.unfinished {
         if args.forget {
             match record.forget() {
                 Ok(stays) => output::text(&format!("forgotten: {stays}\n"))?,
-                Err(why) => refused.push(why),
+                Err(why) => restoration.refused.push(why),
             }
         } else {
-            kept += 1;
-            refused.extend(record.lines());
+            restoration.kept += 1;
+            restoration.refused.extend(record.lines());
         }
     }
+    let mut changed = Vec::new();
     for host in &hosts {
-        match clean_host(host, &stop, args) {
+        if !restoration.restore(host)? {
+            changed.push(host);
+        }
+    }
+    for record in &cleaned.systems {
+        let is_changed = |host| changed.iter().any(|changed| is_same_machine(changed, host));
+        if !record.system.hosts.iter().any(is_changed) {
+            record.remove();
+        } else if args.forget {
+            record.remove();
+            let HeldSystem { name, .. } = &record.system;
+            output::text(&format!("forgotten: the hosts of `dfsbench systems up {name}`\n"))?;
+        }
+    }
+    restoration.finish()
+}
+
+/// Restores hosts one after the other, and collects what can't be restored.
+pub(super) struct Restoration<'a> {
+    stop: &'a Arc<AtomicBool>,
+    /// Drop what can't be restored from the undo logs.
+    forget: bool,
+    /// What can't be restored, and why; one sentence each.
+    pub(super) refused: Vec<String>,
+    /// Number of changes that stay recorded.
+    kept: usize,
+}
+
+impl<'a> Restoration<'a> {
+    pub(super) const fn new(stop: &'a Arc<AtomicBool>, forget: bool) -> Self {
+        Self { stop, forget, refused: Vec::new(), kept: 0 }
+    }
+
+    /// Makes a host restore everything in its undo log. Returns true if it could.
+    ///
+    /// # Errors
+    /// If stdout can't be written.
+    pub(super) fn restore(&mut self, host: &Host) -> Result<bool, Failure> {
+        let refused_before = self.refused.len();
+        match clean_host(host, self.stop, self.forget) {
             Ok(changes) => {
                 output::text(&describe_restored(&host.name, &changes))?;
                 for RestoredChange { what, refused: why, stays, .. } in changes {
                     if let Some(why) = why
                         && stays.is_empty()
                     {
-                        kept += 1;
-                        refused.push(format!("host {}: {what}: {why}", host.name));
+                        self.kept += 1;
+                        self.refused.push(format!("host {}: {what}: {why}", host.name));
                     }
                 }
             }
-            Err(why) => refused.push(why),
+            Err(why) => self.refused.push(why),
         }
+        Ok(self.refused.len() == refused_before)
     }
-    if refused.is_empty() {
-        return Ok(End::Ok.into());
+
+    /// Ends with an error if anything can't be restored.
+    ///
+    /// # Errors
+    /// That one.
+    pub(super) fn finish(mut self) -> Result<ExitCode, Failure> {
+        if self.refused.is_empty() {
+            return Ok(End::Ok.into());
+        }
+        if self.kept > 0 {
+            self.refused.push(
+                "(hint: if a change can never be restored, `dfsbench clean --forget` drops it \
+                 from the record and leaves it in place)"
+                    .to_owned(),
+            );
+        }
+        Err(Failure::Lab(self.refused.join("\n       ")))
     }
-    if kept > 0 {
-        refused.push(
-            "(hint: if a change can never be restored, `dfsbench clean --forget` drops it from the \
-             record and leaves it in place)"
-                .to_owned(),
-        );
-    }
-    Err(Failure::Lab(refused.join("\n       ")))
+}
+
+/// Returns true if both hosts are reached in the same way.
+fn is_same_machine(one: &Host, other: &Host) -> bool {
+    (&one.ssh, &one.ssh_config) == (&other.ssh, &other.ssh_config)
 }
 
 /// Removes the compressed programs that campaigns cache for their next agents over ssh.
@@ -131,10 +188,10 @@ fn find_host(name: &str, args: &CleanArgs) -> Host {
 fn clean_host(
     host: &Host,
     stop: &Arc<AtomicBool>,
-    args: &CleanArgs,
+    forget: bool,
 ) -> Result<Vec<RestoredChange>, String> {
     let mut agents = Agents::new(Arc::clone(stop), Visibility::Shown);
-    let request = if args.forget { request::clean_and_forget() } else { request::clean() };
+    let request = if forget { request::clean_and_forget() } else { request::clean() };
     let (order, answer) = request.into_parts();
     let mut agent = agents.launch_one(host).map_err(|gone| gone.0)?;
     agent.send(order).map_err(|gone| gone.0)?;

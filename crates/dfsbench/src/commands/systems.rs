@@ -2,9 +2,10 @@
 //!
 //! No host is contacted: anything missing on a host is reported when a plan sets it up.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
             output::text(plan::built_in_recipe(name)?)?;
         }
         Some(SystemsCommand::New { name }) => write_new(name)?,
-        Some(SystemsCommand::Check { file }) => check(file)?,
+        Some(SystemsCommand::Check { name }) => check(name)?,
         Some(SystemsCommand::Up(args)) => return system_up::up(args),
         Some(SystemsCommand::Down { name }) => return system_up::down(name),
     }
@@ -57,32 +58,57 @@ fn list() -> Result<(), Failure> {
 fn write_new(name: &str) -> Result<(), Failure> {
     let text = plan::new_recipe(name)?;
     let path = format!("{name}.toml");
-    let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-    match written {
-        Ok(()) => {}
+    let cannot_write = |error: io::Error| Failure::Output {
+        what: path.clone(),
+        reason: error.to_string(),
+        hint: "check the current folder",
+    };
+    let mut file = match File::create_new(&path) {
+        Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let what = format!("{path} already exists (hint: another name, or remove it first)");
             return Err(Failure::Usage(what));
         }
-        Err(error) => {
-            let (what, reason) = (path, error.to_string());
-            return Err(Failure::Output { what, reason, hint: "check the current folder" });
-        }
+        Err(error) => return Err(cannot_write(error)),
+    };
+    if let Err(error) = file.write_all(text.as_bytes()) {
+        let _ = fs::remove_file(&path);
+        return Err(cannot_write(error));
     }
     let hint = "fill in the lines marked FILL IN; `dfsbench systems check` lists what is left";
     output::message(&format!("wrote {path}: {hint}"));
     Ok(())
 }
 
+/// Returns the text of a recipe: of a file if `name` is a path, as in plans, or else a built-in one.
+///
+/// # Errors
+/// If the file can't be read, or there is no such recipe.
+pub(super) fn read_recipe(name: &str) -> Result<Cow<'static, str>, Failure> {
+    if plan::is_recipe_path(name) {
+        return match input_file::read_text(Path::new(name)) {
+            Ok(text) => Ok(text.into()),
+            Err(why) => {
+                let name = name.escape_debug();
+                let hint = "the path of a file, or a name that `dfsbench systems` lists";
+                Err(Failure::Usage(format!("can't read recipe `{name}`: {why} (hint: {hint})")))
+            }
+        };
+    }
+    match plan::built_in_recipe(name) {
+        Err(_) if Path::new(name).exists() => Err(Failure::Usage(format!(
+            "there is no built-in recipe `{name}` (hint: for the file, write `./{name}`)"
+        ))),
+        found => Ok(found?.into()),
+    }
+}
+
 /// Checks a recipe and describes how it would be used.
-fn check(file: &Path) -> Result<(), Failure> {
-    let text = input_file::read_text(file)
-        .map_err(|why| Failure::Usage(format!("can't read recipe `{}`: {why}", file.display())))?;
-    let checked = plan::check_recipe(&text, &file.display().to_string());
-    let recipe = checked.map_err(|problems| {
+fn check(name: &str) -> Result<(), Failure> {
+    let recipe = plan::check_recipe(&read_recipe(name)?, name).map_err(|problems| {
         let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         if lines.len() > 1 {
-            lines.insert(0, format!("{} has {} problems", file.display(), lines.len()));
+            lines.insert(0, format!("{name} has {} problems", lines.len()));
         }
         Failure::Usage(lines.join("\n"))
     })?;
@@ -120,7 +146,34 @@ fn describe(recipe: &Recipe) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+
     use super::*;
+
+    /// Hosts often have the program, but not Go.
+    #[test]
+    fn finds_version_of_go_nfs_without_go() {
+        let recipe = plan::built_in_recipe("go-nfs").unwrap();
+        let [shell, option, script] = &plan::parse_recipe(recipe, "go-nfs").unwrap().version[..]
+        else {
+            panic!("not a script");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("osnfs");
+        let run = |content: &[u8]| {
+            fs::write(&program, content).unwrap();
+            fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+            let path = format!("{}:/usr/bin:/bin", folder.path().display());
+            Command::new(shell).args([option, script]).env("PATH", path).output().unwrap()
+        };
+        let found = run(b"\x7fELF\0mod\tgithub.com/willscott/go-nfs\tv0.0.4\th1:x=\n\xff\0");
+        assert_eq!(found.stdout, b"github.com/willscott/go-nfs v0.0.4\n", "{found:?}");
+        let unknown = run(b"\x7fELF\0");
+        assert!(!unknown.status.success() && unknown.stdout.is_empty(), "{unknown:?}");
+        assert!(unknown.stderr.ends_with(b"without module versions\n"), "{unknown:?}");
+    }
 
     #[test]
     fn checks_every_recipe() {

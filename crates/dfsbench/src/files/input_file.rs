@@ -4,8 +4,8 @@
 //! in a file system is refused because opening it waits for a writer that may never come;
 //! everything else that is not a regular file is refused as well.
 
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -30,8 +30,7 @@ const MIX_BYTES_MAX: u64 = 1 << 20;
 
 /// Returns true if a path refers to a pipe that is already open, like `<(...)`.
 pub(crate) fn is_pipe(path: &Path) -> bool {
-    is_descriptor(path)
-        && std::fs::metadata(path).is_ok_and(|found| file_kind(&found) == FileType::Fifo)
+    is_descriptor(path) && fs::metadata(path).is_ok_and(|found| file_kind(&found) == FileType::Fifo)
 }
 
 /// Returns true if no other process can read a path, and this one can only read it once.
@@ -47,21 +46,13 @@ pub(crate) fn read_plan(path: &Path) -> Result<String, Failure> {
     if let Some(preset) = path.to_str().and_then(Preset::find_by_name) {
         return Ok(preset.text.to_owned());
     }
-    let read = if path.as_os_str() == STDIN {
-        read_bounded(io::stdin().lock(), PLAN_BYTES_MAX)
-    } else {
-        read_file(path, PLAN_BYTES_MAX)
-    };
+    let read = read_file_or_stdin(path, PLAN_BYTES_MAX);
     read.map_err(|why| Failure::Usage(format!("can't read plan `{}`: {why}", path.display())))
 }
 
 /// Reads a job file of fio.
 pub(crate) fn read_job(path: &Path) -> Result<String, Failure> {
-    let read = if path.as_os_str() == STDIN {
-        read_bounded(io::stdin().lock(), MIX_BYTES_MAX)
-    } else {
-        read_file(path, MIX_BYTES_MAX)
-    };
+    let read = read_file_or_stdin(path, MIX_BYTES_MAX);
     read.map_err(|why| Failure::Usage(format!("can't read job file `{}`: {why}", path.display())))
 }
 
@@ -85,6 +76,22 @@ fn read_file(path: &Path, bytes_max: u64) -> Result<String, String> {
     read_bounded(open_input(path)?, bytes_max)
 }
 
+fn read_file_or_stdin(path: &Path, bytes_max: u64) -> Result<String, String> {
+    if path.as_os_str() == STDIN {
+        return read_bounded(io::stdin().lock(), bytes_max);
+    }
+    read_bounded(open_input(path).map_err(|why| hint_at_stdin(path, why))?, bytes_max)
+}
+
+/// Adds advice for a command that also reads stdin.
+fn hint_at_stdin(path: &Path, why: String) -> String {
+    match fs::metadata(path).map(|found| file_kind(&found)) {
+        Err(_) | Ok(FileType::RegularFile) => why,
+        Ok(FileType::Fifo) => format!("{why} (hint: `cat {} | dfsbench ... -`)", path.display()),
+        Ok(_) => format!("{why} (hint: name a file, or `-` for stdin)"),
+    }
+}
+
 /// Opens a file of any length, or stdin. `sort` names what it should contain, for the message.
 ///
 /// # Errors
@@ -93,7 +100,7 @@ pub(crate) fn open_stream(path: &Path, sort: &str) -> Result<Box<dyn Read>, Fail
     if path.as_os_str() == STDIN {
         return Ok(Box::new(io::stdin().lock()));
     }
-    match open_input(path) {
+    match open_input(path).map_err(|why| hint_at_stdin(path, why)) {
         Ok(file) => Ok(Box::new(file)),
         Err(why) => Err(Failure::Usage(format!("can't read {sort} `{}`: {why}", path.display()))),
     }
@@ -115,17 +122,17 @@ pub(crate) fn open_input(path: &Path) -> Result<File, String> {
     match file_kind(&found) {
         FileType::RegularFile => Ok(file),
         FileType::Fifo | FileType::CharacterDevice if is_descriptor(path) => Ok(file),
-        FileType::Fifo => {
-            Err(format!("it is a FIFO (hint: `cat {} | dfsbench ... -`)", path.display()))
-        }
-        other => Err(format!("it is {} (hint: name a file, or `-` for stdin)", kind_name(other))),
+        other => Err(format!("it is {}", kind_name(other))),
     }
 }
 
 fn read_bounded(from: impl Read, bytes_max: u64) -> Result<String, String> {
     let mut text = String::new();
     // Read one byte more to distinguish a file of the maximum size from a larger one.
-    from.take(bytes_max + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    from.take(bytes_max + 1).read_to_string(&mut text).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => "it is not text in UTF-8".to_owned(),
+        _ => error.to_string(),
+    })?;
     if text.len() as u64 > bytes_max {
         return Err(format!("it is larger than {} MiB", bytes_max >> 20));
     }

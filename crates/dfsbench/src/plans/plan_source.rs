@@ -277,18 +277,20 @@ pub(crate) fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
 }
 
-/// Parses the arguments of `dfsbench run` that follow `--` in another command.
-pub(crate) fn parse_run(words: &[String]) -> Result<RunArgs, Failure> {
-    let all = std::iter::once("run").chain(words.iter().map(String::as_str));
-    RunArgs::try_parse_from(all).map_err(|error| {
-        if error.exit_code() == 0 {
-            return args::end_with_help(&error);
-        }
-        let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        let what = line.strip_prefix("error: ").unwrap_or(line);
-        Failure::Usage(format!("{what} (hint: `dfsbench run --help` lists the flags)"))
-    })
+/// Parses the arguments of `dfsbench run` that follow `--` in another command, which sets the
+/// ignored ones itself: the user's defaults don't change these.
+pub(crate) fn parse_run(words: &[String], ignored: &[&str]) -> Result<RunArgs, Failure> {
+    args::parse_run(words, ignored)?.map_err(explain_flags)
+}
+
+fn explain_flags(error: clap::Error) -> Failure {
+    if error.exit_code() == 0 {
+        return args::end_with_help(&error);
+    }
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let what = line.strip_prefix("error: ").unwrap_or(line);
+    Failure::Usage(format!("{what} (hint: `dfsbench run --help` lists the flags)"))
 }
 
 /// Flags of `dfsbench run` to be written into a job script, checked beforehand.
@@ -319,7 +321,9 @@ impl RunFlags {
                 )));
             }
         }
-        let args = parse_run(words)?;
+        // The job itself applies the defaults of its host.
+        let all = std::iter::once("run").chain(words.iter().map(String::as_str));
+        let args = RunArgs::try_parse_from(all).map_err(explain_flags)?;
         match &args.target {
             None => Ok(Self(args)),
             Some(target) => Err(Failure::Usage(format!(

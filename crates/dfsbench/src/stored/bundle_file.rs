@@ -8,7 +8,7 @@ use results::Store;
 use results::bundle::{Bundle, UnpackError, unpack};
 
 use crate::exit::Failure;
-use crate::files::temporary;
+use crate::files::{input_file, temporary};
 
 /// Size of the read buffer.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -37,10 +37,7 @@ pub(crate) fn open(path: &Path) -> Result<Result<OpenBundle, Vec<String>>, Failu
     let refuse = |why: &dyn std::fmt::Display| {
         Failure::Usage(format!("can't use bundle `{}`: {why}", path.display()))
     };
-    let file = File::open(path).map_err(|error| refuse(&error))?;
-    if !file.metadata().is_ok_and(|found| found.is_file()) {
-        return Err(refuse(&"it is not a file"));
-    }
+    let file = input_file::open_input(path).map_err(|why| refuse(&why))?;
     let folder = temporary::Folder::for_copies().map_err(|error| no_room(&error))?;
     let results = folder.path().join("results.db");
     let mut out = BufWriter::new(File::create(&results).map_err(|error| no_room(&error))?);

@@ -78,6 +78,7 @@ fn errors_stop_git() {
         (to(&["null", "target", "--metric", "walk.rate"]), 130, "mix, read"),
         (to(&["null", "target", "--max-trials", "5"]), 130, "--max-trials 1"),
         (to(&["null", "target", "--max-loss", "5%"]), 130, "cannot be used with"),
+        (to(&["null", "target", "--plan", "target"]), 130, "plan `target`: it is a directory"),
         (to(&["null", "target", "--", "--trials", "3"]), 130, "sets it itself"),
         (to(&["null", "target", "--", "--like", "job.fio"]), 130, "--as-plan"),
     ] {
@@ -88,6 +89,36 @@ fn errors_stop_git() {
         let end = cli.run(&args);
         assert_eq!((end.code, end.stdout.contains("Usage:")), (130, true), "{end:?}");
     }
+}
+
+#[test]
+fn obeys_configuration_of_run() {
+    let cli = Cli::new();
+    let folder = cli.folder().join("config/dfsbench");
+    fs::create_dir_all(&folder).unwrap();
+    let configure = |text: &str| fs::write(folder.join("config.toml"), text).unwrap();
+    configure("[run]\nworkload = 'mixed'\nio_size = 'large'\n");
+    let step = ["compare", "--bisect", "null", "target"];
+    cli.refused(&step, 130, &["--io-size", "`large`", "config.toml:3"]);
+    // What a bisect sets itself is ignored, and a flag wins.
+    configure(
+        "[compare]\ndifference = '9%'\n[run]\nworkload = 'mixed'\nduration = '20ms'\n\
+         warmup = '0s'\nio_size = '8KiB'\nfile_size = '1MiB'\ntrials = 2\nquick = true\n\
+         format = 'csv'\nresults = 'of-run.db'\n",
+    );
+    fs::create_dir(cli.folder().join("other")).unwrap();
+    let step = ["compare", "--bisect", "target", "other", "--within", "300ms"];
+    let end = cli.run(&[&step[..], &["--", "--file-size", "128KiB"]].concat());
+    // Too few trials for an answer.
+    assert_eq!(end.code, 125, "{end:?}");
+    assert!(!cli.folder().join("of-run.db").exists());
+    let plan = cli.run(&["show", "--plan"]).stdout;
+    assert!(plan.contains("8KiB") && plan.contains("128KiB"), "{plan}");
+    let shown = cli.run(&["show", "--json"]).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let command = shown["command"].as_str().unwrap_or_default();
+    let flags = "--difference=9% -- --file-size 128KiB --duration=20ms --io-size=8KiB";
+    assert!(command.contains(flags), "{shown}");
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn explains_wrong_rules_and_files() {
     verify("lax", &["--rules lax", "standard, strict"]);
     cli.refused(&["verify", "other"], 2, &["`other`", "not a bundle"]);
     cli.refused(&["verify", "missing"], 2, &["`missing`"]);
-    cli.refused(&["verify", "."], 2, &["`.`", "not a file"]);
+    cli.refused(&["verify", "."], 2, &["`.`", "it is a directory"]);
     let rules = cli.run(&["verify", "--list-rules", "--rules", "strict"]);
     assert!(rules.code == 0 && rules.stdout.contains("R14  required"), "{rules:?}");
 }

@@ -73,6 +73,9 @@ fn names_input_that_is_no_plan() {
         let words = ["`folder.toml`", "it is a directory"];
         cli.refused(&[command, &["folder.toml"]].concat(), 2, &words);
     }
+    for command in [&["verify", "plan.toml"][..], &["verify", "x", "--rules", "plan.toml"]] {
+        cli.refused(command, 2, &["plan.toml", "it is a FIFO"]);
+    }
     // The source of a mix is opened in the same way.
     let plan = "name = 'mix'\n[[target]]\nname = 'here'\npath = 'target'\n\
                 [[workload]]\nkind = 'op_mix'\nmix_from = 'plan.toml'\n";

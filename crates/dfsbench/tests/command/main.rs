@@ -38,6 +38,7 @@ mod serving;
 mod sharing;
 mod soak;
 mod strange;
+mod systems;
 mod terminal;
 mod traces;
 mod typed;

@@ -86,10 +86,9 @@ impl LabAction for Service {
         findings.fact("system durability", &self.durability, "the recipe");
         if !self.version.is_empty() {
             let command = commands::show(&self.version);
-            let output = search.output(&self.version, SOON)?;
-            let text = [output.stdout, output.stderr].join("\n");
-            let first = filled_lines(&text).first().copied().unwrap_or("unknown").to_owned();
-            findings.fact("system version", first, command);
+            let version = find_version(search, &self.version);
+            let version = version.unwrap_or_else(|why| format!("unknown ({why})"));
+            findings.fact("system version", version, command);
         }
         Ok(findings.finish())
     }
@@ -122,6 +121,23 @@ impl LabAction for SystemSteps {
 
     fn layer(&self) -> Layer {
         Layer::Server
+    }
+}
+
+/// Returns the first line that a command prints.
+///
+/// # Errors
+/// If it can't be run, or prints nothing but an error; the error is one line.
+fn find_version(search: &ProgramSearch, command: &[String]) -> Result<String, String> {
+    let output = search.output(command, SOON).map_err(|error| error.to_string())?;
+    let lines = filled_lines(&output.stdout);
+    let errors = filled_lines(&output.stderr);
+    match (lines.first(), errors.as_slice()) {
+        (Some(first), _) => Ok((*first).to_owned()),
+        // Some programs print their version to stderr.
+        (None, [first, ..]) if output.status.success() => Ok((*first).to_owned()),
+        (None, []) => Err(format!("the command printed nothing, {}", output.status)),
+        (None, [.., last]) => Err(format!("{last}, {}", output.status)),
     }
 }
 
@@ -273,6 +289,27 @@ mod tests {
     use model::action::CommandContext;
 
     use super::*;
+
+    #[test]
+    fn finds_version_or_reason() {
+        if !is_root() {
+            return;
+        }
+        let find = |script: &str| {
+            let search = ProgramSearch::assumed(&CommandContext::default());
+            find_version(&search, &["sh", "-c", script].map(str::to_owned))
+        };
+        let unknown = |script: &str| find(script).unwrap_err();
+        assert_eq!(find("echo; echo 1.2 of today; echo more; exit 9").unwrap(), "1.2 of today");
+        assert_eq!(find("echo 1.2 >&2").unwrap(), "1.2");
+        assert_eq!(unknown("true"), "the command printed nothing, exit status: 0");
+        assert_eq!(unknown("echo 'x: not found' >&2; exit 127"), "x: not found, exit status: 127");
+        let missing = find_version(
+            &ProgramSearch::assumed(&CommandContext::default()),
+            &["dfsbench-no-such-program".to_owned()],
+        );
+        assert!(missing.unwrap_err().contains("dfsbench-no-such-program"));
+    }
 
     #[test]
     fn finds_folders_after_restart() {

@@ -36,10 +36,20 @@ pub(super) fn fill_in(spec: &LabSpec, system: &System) -> Result<FilledRecipe, C
         servers: spec.servers().len(),
         roles,
         way: spec.system_way(),
-        clients: super::clients(spec)?,
+        clients: clients_of_system(spec)?.join(" "),
         point: if spec.is_re_exported() { EXPORTED_POINT } else { MOUNT_POINT }.to_owned(),
     };
     Ok(recipe.fill_in(&spec.system_settings, &places)?)
+}
+
+/// Returns the addresses from which a recipe lets clients mount its system.
+///
+/// # Errors
+/// If a client has no address.
+pub fn clients_of_system(spec: &LabSpec) -> Result<Vec<String>, ComposeError> {
+    let admitted = spec.system.iter().flat_map(|system| system.admits.iter().cloned());
+    let clients = super::clients(spec)?;
+    Ok(clients.split(' ').map(str::to_owned).chain(admitted).collect())
 }
 
 /// Returns the address by which clients reach the server. Servers of a system use it to talk to

@@ -53,7 +53,7 @@ pub fn new_recipe(name: &str) -> Result<String, PlanError> {
 }
 
 /// Returns true if a text is the path of a recipe rather than the name of a built-in one.
-pub(crate) fn is_recipe_path(text: &str) -> bool {
+pub fn is_recipe_path(text: &str) -> bool {
     text.contains('/') || Path::new(text).extension().is_some_and(|end| end == "toml")
 }
 

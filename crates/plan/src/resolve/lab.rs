@@ -46,6 +46,7 @@ impl LabArg {
                 secrets,
                 access: access.as_ref().map(|access| access.value),
                 roles: roles.collect(),
+                admits: Vec::new(),
             }));
         }
         if let Some(mount) = &self.site_mount {

@@ -146,8 +146,19 @@ pub(crate) fn command_line() -> String {
         words[0] = name.to_string_lossy().into_owned();
     }
     // Append the user's defaults as flags, so that the stored command does the same elsewhere.
-    for UsedDefault { flag, values, .. } in used_defaults() {
-        words.extend(values.iter().map(|value| format!("{flag}={value}")));
+    let dashes = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let mut after_dashes = words.split_off(dashes);
+    for UsedDefault { command, flag, values, .. } in used_defaults() {
+        let flags = values.iter().map(|value| format!("{flag}={value}"));
+        if command == "run" && words.get(1).is_some_and(|word| word == "compare") {
+            if after_dashes.is_empty() {
+                after_dashes.push("--".to_owned());
+            }
+            after_dashes.extend(flags);
+        } else {
+            words.extend(flags);
+        }
     }
+    words.append(&mut after_dashes);
     words.join(" ")
 }

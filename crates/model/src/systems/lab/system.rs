@@ -23,6 +23,9 @@ pub struct System {
     /// Sources of secrets that differ from the recipe's; the recipe here has them already.
     #[serde(default)]
     pub secrets: BTreeMap<String, SecretSource>,
+    /// Addresses that may mount it besides the clients of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub admits: Vec<String>,
 }
 
 /// A file system that others have set up and clients mount.

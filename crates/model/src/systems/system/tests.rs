@@ -349,6 +349,26 @@ fn fills_in_steps_for_held_data() {
 }
 
 #[test]
+fn accepts_role_that_only_drains_or_evicts() {
+    let role = Role { meaning: "mounts".to_owned(), hosts_max: 9, ..Role::default() };
+    let unused = {
+        let mut recipe = writing_back();
+        recipe.roles.insert(CLIENT_ROLE.to_owned(), role);
+        recipe
+    };
+    assert_eq!(unused.problems()[0].key, "roles.client");
+    let mut drains = unused.clone();
+    CLIENT_ROLE.clone_into(&mut drains.drain.as_mut().unwrap().on);
+    let mut evicts = unused;
+    CLIENT_ROLE.clone_into(&mut evicts.evict.as_mut().unwrap().on);
+    assert_eq!((drains.problems(), evicts.problems()), (Vec::new(), Vec::new()));
+    let roles = [(CLIENT_ROLE.to_owned(), vec![1])].into();
+    let two = Places { hosts: vec!["h".to_owned(), "c".to_owned()], roles, ..places() };
+    assert_eq!(drains.fill_in(&[], &two).unwrap().drain.unwrap().check, [(1, words("queue c"))]);
+    assert_eq!(evicts.fill_in(&[], &two).unwrap().evict.unwrap().run, [(1, words("drop"))]);
+}
+
+#[test]
 fn names_mistakes_about_held_data() {
     let mistake = |change: &dyn Fn(&mut Recipe)| {
         let mut recipe = writing_back();

@@ -70,20 +70,12 @@ impl Recipe {
         if self.ports.contains(&0) {
             problems.push(RecipeError::new("ports", "0 is not a port", "1 to 65535"));
         }
-        if let Some(counters) = &self.counters {
-            if counters.run.is_empty() {
-                let hint = "a command that prints lines `NAME NUMBER`";
-                problems.push(RecipeError::new("counters.run", "is empty", hint));
-            }
-            let found = self.check_on(&counters.on, "");
-            problems.extend(found.map(|error| error.of_key("counters")));
+        if self.counters.as_ref().is_some_and(|counters| counters.run.is_empty()) {
+            let hint = "a command that prints lines `NAME NUMBER`";
+            problems.push(RecipeError::new("counters.run", "is empty", hint));
         }
-        for (key, on) in [
-            ("drain", self.drain.as_ref().map(|drain| &drain.on)),
-            ("evict", self.evict.as_ref().map(|evict| &evict.on)),
-        ] {
-            let found = on.and_then(|on| self.check_on(on, ""));
-            problems.extend(found.map(|error| error.of_key(key)));
+        for (key, on) in self.command_hosts() {
+            problems.extend(self.check_on(on, "").map(|error| error.of_key(key)));
         }
         self.check_write_back(&mut problems);
         self.check_caches(&mut problems);
@@ -162,13 +154,22 @@ impl Recipe {
                 let hint = "only `meaning` and `programs`";
                 problems.push(RecipeError::new(&key, what, hint));
             }
-            let mut uses = self.steps.iter().map(|step| &step.on);
-            let mut names = self.variables.values().map(|variable| &variable.on);
-            if !uses.any(|on| on == name) && !names.any(|on| on == name) {
-                let hint = format!("`on = \"{name}\"` in a [[step]] or a variable");
+            let steps = self.steps.iter().map(|step| step.on.as_str());
+            let variables = self.variables.values().map(|variable| variable.on.as_str());
+            let commands = self.command_hosts().map(|(_, on)| on);
+            if !steps.chain(variables).chain(commands).any(|on| on == name) {
+                let hint = format!("`on = \"{name}\"` in a [[step]], a variable or [drain]");
                 problems.push(RecipeError::new(key, "nothing runs on its hosts", hint));
             }
         }
+    }
+
+    /// Returns the tables of commands that run during trials, each with the value of its `on`.
+    fn command_hosts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let counters = self.counters.as_ref().map(|counters| ("counters", counters.on.as_str()));
+        let drain = self.drain.as_ref().map(|drain| ("drain", drain.on.as_str()));
+        let evict = self.evict.as_ref().map(|evict| ("evict", evict.on.as_str()));
+        [counters, drain, evict].into_iter().flatten()
     }
 
     /// Checks the role in `on`, and whether a `count` is possible there.
@@ -218,9 +219,11 @@ impl Recipe {
     fn check_caches(&self, problems: &mut Vec<RecipeError>) {
         let cold = self.caches.cold;
         if cold >= Invalidation::ServerRemount && self.restart != Restart::AllSteps {
-            let what = format!(
-                "{cold} restarts the servers, and `restart` says that they lose their files"
-            );
+            let why = match self.restart {
+                Restart::OnState => "which `restart = \"on-state\"` allows only after a power loss",
+                _ => "and by `restart = \"never\"`, they lose their files then",
+            };
+            let what = format!("{cold} restarts the servers, {why}");
             let hint = "`restart = \"all-steps\"` if its steps can be repeated on existing files, \
                         or a level up to remount";
             problems.push(RecipeError::new("caches.cold", what, hint));
@@ -368,7 +371,8 @@ fn check_name(key: &str, name: &str, others: &str) -> Option<RecipeError> {
     }
     let hint =
         format!("1 to 32 lower-case letters, digits and `{others}`, beginning with a letter");
-    Some(RecipeError::new(key, format!("`{name:.40}` is not a name"), hint))
+    let name: String = name.chars().take(40).collect();
+    Some(RecipeError::new(key, format!("`{}` is not a name", name.escape_debug()), hint))
 }
 
 /// Checks the name of a setting or variable defined by a recipe.
