@@ -21,7 +21,7 @@ use crate::check::wait_until;
 use crate::guard::{self, Ticket};
 use crate::ours::Ours;
 use crate::proc::{self, Background};
-use crate::repo::Profile;
+use crate::repo::{self, Profile};
 
 /// Maximum number of hosts in a lab; [`Lab`]'s configuration files for ssh contain this many.
 pub const HOSTS_MAX: u32 = 10;
@@ -119,6 +119,7 @@ impl Lab {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &namespace, "unshare", "--mount", "--propagation"]);
         command.args(["private", "sh", "-c", INSIDE, "sh"]).arg(self.folder.path());
+        command.arg(repo::systems_environment().join("bin"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // Agents and servers started on the host are in its namespace, too.
         let ticket = guard::register_script(&format!(
@@ -365,6 +366,7 @@ mount --bind /run/keys/config /etc/ssh/ssh_config
 for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/data
 mount -t tmpfs -o size=400m tmpfs /tmp
 mount -t tmpfs tmpfs /usr/local/bin
+for name in juicefs osnfs rclone weed; do [ ! -e "$2/$name" ] || ln -s "$2/$name" /usr/local/bin; done
 [ ! -e /usr/bin/dfsbench ] || mount --bind /dev/null /usr/bin/dfsbench
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
   -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22 \

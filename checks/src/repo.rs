@@ -21,6 +21,12 @@ pub fn target_folder() -> PathBuf {
     }
 }
 
+/// Returns the Python environment with programs of file systems that Debian doesn't package. The
+/// hosts of a lab find those in its folder `bin`.
+pub fn systems_environment() -> PathBuf {
+    target_folder().join("tools/systems")
+}
+
 /// Returns a command for `cargo`, in the root of the workspace.
 ///
 /// Programs run by cargo have variables that describe their own package. They are removed: the

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use crate::proc;
+use crate::{proc, repo};
 
 /// Time limit for one apt command, including downloads.
 const APT_MAX: Duration = Duration::from_secs(20 * 60);
@@ -98,7 +98,7 @@ const RELEASE_PARTS: [Requirement; 4] = [
 ];
 
 /// Parts of the file systems that only `cargo xtask real systems` sets up.
-const SYSTEM_PARTS: [Requirement; 12] = [
+const SYSTEM_PARTS: [Requirement; 13] = [
     part("ceph-common", Proof::Program("ceph"), "commands of CephFS"),
     part("ceph-fuse", Proof::Program("ceph-fuse"), "its client"),
     part("ceph-mds", Proof::Program("ceph-mds"), "its metadata server"),
@@ -111,6 +111,7 @@ const SYSTEM_PARTS: [Requirement; 12] = [
     part("moosefs-chunkserver", Proof::Program("mfschunkserver"), "servers of MooseFS"),
     part("moosefs-client", Proof::Program("mfsmount"), "its client"),
     part("moosefs-master", Proof::Program("mfsmaster"), "its master"),
+    part("redis-server", Proof::Program("redis-server"), "metadata of JuiceFS"),
 ];
 
 /// The packages required for virtual machines.
@@ -190,13 +191,13 @@ fn report_missing() -> Vec<&'static Requirement> {
 /// Installs missing parts of the file systems that recipes set up.
 pub fn install_systems() -> Result<()> {
     install_packages(&SYSTEM_PARTS.each_ref().map(|part| part.package))?;
-    if proc::on_path("osnfs") {
+    let folder = repo::systems_environment().join("bin");
+    if folder.join("osnfs").exists() {
         return Ok(());
     }
-    // No distribution packages it. Hosts of a lab have their own home and /usr/local/bin.
     let mut build = Command::new("go");
     build.args(["install", "github.com/willscott/go-nfs/example/osnfs@v0.0.4"]);
-    build.env("GOBIN", "/usr/local/sbin");
+    build.env("GOBIN", folder);
     proc::run_within(APT_MAX, &mut build).context("cannot build go-nfs")
 }
 

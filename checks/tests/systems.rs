@@ -1,13 +1,14 @@
-//! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, MooseFS, go-nfs,
-//! and our own server.
+//! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, JuiceFS, MooseFS,
+//! SeaweedFS, go-nfs, rclone, and our own server.
 //!
 //! Their packages are only installed for this group: only `cargo xtask real systems` runs it.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use checks::check::Fixture;
-use checks::hosts::Lab;
+use checks::hosts::{Lab, OURS as PROGRAM};
 use checks::systems::{SHORT, Subject, codes, states};
 use checks::{checks, lost_server, secret_search};
+use serde_json::Value;
 
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(6));
 
@@ -71,6 +72,19 @@ checks! {
     };
     go_nfs_is_measured: 600 s, measured(&GO_NFS, 1);
     go_nfs_is_killed_and_cleaned: 600 s, GO_NFS.kill_and_clean(LAB.get()?);
+    juicefs_is_measured: 600 s, measured(&JUICEFS, 1);
+    juicefs_is_killed_and_cleaned: 600 s, JUICEFS.kill_and_clean(LAB.get()?);
+    measures_rclone_with_both_caches: 600 s, {
+        measured(&Subject { settings: "cache_mode = [\"full\", \"writes\"]", ..RCLONE }, 2)
+    };
+    rclone_is_killed_and_cleaned: 600 s, RCLONE.kill_and_clean(LAB.get()?);
+    finds_uploads_after_acknowledgement: 600 s, finds_late_uploads();
+    seaweedfs_is_measured: 600 s, measured(&SEAWEEDFS, 1);
+    measures_seaweedfs_on_four_hosts: 600 s, {
+        let target = "tmpfs_size = \"2GiB\"\nroles = { data = NODES }";
+        measured(&Subject { target, settings: "servers = 4\ncopies = 2", ..SEAWEEDFS }, 1)
+    };
+    seaweedfs_is_killed_and_cleaned: 600 s, SEAWEEDFS.kill_and_clean(LAB.get()?);
     measures_our_server_with_settings: 600 s, {
         measured(&Subject { settings: "threads = [1, 2]", ..OURS }, 2)
     };
@@ -114,6 +128,30 @@ const GO_NFS: Subject = Subject {
     is_mounted: false,
 };
 
+const JUICEFS: Subject = Subject {
+    system: "juicefs",
+    target: "tmpfs_size = \"1GiB\"",
+    settings: "",
+    port: 20503,
+    is_mounted: true,
+};
+
+const RCLONE: Subject = Subject {
+    system: "rclone",
+    target: "backend = \"nfs\"\nnfsvers = 3\ntmpfs_size = \"600MiB\"",
+    settings: "",
+    port: 20497,
+    is_mounted: false,
+};
+
+const SEAWEEDFS: Subject = Subject {
+    system: "seaweedfs",
+    target: "tmpfs_size = \"2GiB\"",
+    settings: "",
+    port: 9333,
+    is_mounted: true,
+};
+
 /// Three trials that write 500 MiB, with two copies of everything: together more than the available
 /// space.
 const THREE_TRIALS: &str = r#"
@@ -131,6 +169,58 @@ const OURS: Subject = Subject {
     port: 20494,
     is_mounted: false,
 };
+
+/// A bucket behind a cache that uploads at once or after 2 s: only the latter acknowledges data
+/// that isn't there, and takes as long to drain. Reads come from the bucket in both cases.
+fn finds_late_uploads() -> Result<()> {
+    let lab = LAB.get()?;
+    let plan = LATE.replace("HOSTS", &lab.named_hosts(&["server", "client"]));
+    let output = secret_search::run_with_secret(lab, &plan)?;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "{errors}");
+    let results = lab.folder.path().join("secret.db");
+    let report: Value = serde_json::from_slice(&PROGRAM.report(&results, "json")?)?;
+    let figures = report["figures"].as_array().context("no figures")?;
+    let of = |run: u64, pass: &str| {
+        let found = figures.iter().find(|one| one["run"] == run && one["pass"] == pass);
+        found.with_context(|| format!("no {pass} of run {run}: {report}"))
+    };
+    for (run, is_late) in [(0, false), (1, true)] {
+        let write = of(run, "write")?.to_string();
+        ensure!(write.contains("acknowledged-before-upload") == is_late, "{write}");
+        let drain_ns = of(run, "write")?["drain_ns"].as_u64().context("no time to drain")?;
+        ensure!(!is_late || drain_ns > 1_000_000_000, "drained after {drain_ns} ns");
+        let read = of(run, "read")?;
+        ensure!(read["rate"].is_object(), "{read}");
+        ensure!(!read.to_string().contains("not-evicted"), "{read}");
+    }
+    let facts = report["runs"].to_string();
+    ensure!(facts.contains("in the bucket when acknowledged"), "{facts}");
+    ensure!(facts.contains("before, 0 after it was emptied"), "{facts}");
+    Ok(())
+}
+
+const LATE: &str = r#"
+name = "late"
+HOSTS
+[[target]]
+name = "bucket"
+server = "server"
+client = "client"
+system = "rclone-s3"
+backend = "nfs"
+nfsvers = 3
+tmpfs_size = "600MiB"
+[target.secrets]
+access_key = { env = "DFSBENCH_CHECK_SECRET" }
+secret_key = { env = "DFSBENCH_CHECK_SECRET" }
+[target.settings]
+write_back_s = [0, 2]
+[[workload]]
+kind = "stream"
+file_size = "4MiB"
+verify = true
+"#;
 
 fn measured(subject: &Subject, settings: usize) -> Result<()> {
     subject.measure_short(LAB.get()?, settings)

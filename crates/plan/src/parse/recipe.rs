@@ -13,11 +13,12 @@ use crate::syntax::suggestion::unknown_word;
 /// Name and text of a built-in recipe.
 type BuiltIn = (&'static str, &'static str);
 
-pub const RECIPES: [BuiltIn; 20] = [
+pub const RECIPES: [BuiltIn; 21] = [
     ("afs", include_str!("../../systems/afs.toml")),
     ("beegfs", include_str!("../../systems/beegfs.toml")),
     ("cephfs", include_str!("../../systems/cephfs.toml")),
     ("dfsbench", include_str!("../../systems/dfsbench.toml")),
+    ("dittofs", include_str!("../../systems/dittofs.toml")),
     ("ganesha", include_str!("../../systems/ganesha.toml")),
     ("gfs2", include_str!("../../systems/gfs2.toml")),
     ("glusterfs", include_str!("../../systems/glusterfs.toml")),
