@@ -280,12 +280,12 @@ pub(crate) fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
 /// Parses the arguments of `dfsbench run` that follow `--` in another command, which sets the
 /// ignored ones itself: the user's defaults don't change these.
 pub(crate) fn parse_run(words: &[String], ignored: &[&str]) -> Result<RunArgs, Failure> {
-    args::parse_run(words, ignored)?.map_err(explain_flags)
+    args::parse_run(words, ignored)?.map_err(|error| explain_flags(&error))
 }
 
-fn explain_flags(error: clap::Error) -> Failure {
+fn explain_flags(error: &clap::Error) -> Failure {
     if error.exit_code() == 0 {
-        return args::end_with_help(&error);
+        return args::end_with_help(error);
     }
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -323,7 +323,7 @@ impl RunFlags {
         }
         // The job itself applies the defaults of its host.
         let all = std::iter::once("run").chain(words.iter().map(String::as_str));
-        let args = RunArgs::try_parse_from(all).map_err(explain_flags)?;
+        let args = RunArgs::try_parse_from(all).map_err(|error| explain_flags(&error))?;
         match &args.target {
             None => Ok(Self(args)),
             Some(target) => Err(Failure::Usage(format!(

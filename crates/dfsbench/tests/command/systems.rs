@@ -56,12 +56,12 @@ fn refuses_addresses_that_no_recipe_can_admit() {
 fn leave_record(cli: &Cli, pid: u32, hosts: &[Option<&str>]) -> std::path::PathBuf {
     let folder = cli.folder().join("state/dfsbench");
     fs::create_dir_all(&folder).unwrap();
-    let host = |ssh: &Option<&str>| {
+    let host = |ssh: Option<&str>| {
         let name = ssh.unwrap_or("here");
         serde_json::json!({ "name": name, "ssh": ssh, "ssh_config": null, "address": null,
             "interface": null })
     };
-    let hosts: Vec<_> = hosts.iter().map(host).collect();
+    let hosts: Vec<_> = hosts.iter().copied().map(host).collect();
     let record = serde_json::json!({ "source": "./mine.toml", "name": "mine", "pid": pid,
         "hosts": hosts });
     let path = folder.join("up-4711.lock");
