@@ -46,8 +46,8 @@ pub(crate) struct Link {
     emptied_ns: u64,
 }
 
-/// Maximum low-water mark of a socket, in bytes. More would save little, and make the end of a single
-/// READ wait for more at once.
+/// Maximum low-water mark of a socket, in bytes. More would save little, and a single READ would
+/// wait for more of its end at once.
 const LOW_WATER_BYTES: usize = 256 * 1024;
 /// How long bytes may take to reach the low-water mark at the pace of the last ones, in
 /// nanoseconds.
@@ -182,8 +182,8 @@ impl Link {
     /// `received_bytes` have been received.
     fn adjust_low_water(&mut self, received_bytes: usize, now_ns: u64) {
         // A payload is dropped faster than it arrives. Waking up for every segment would cost both
-        // ends more CPU time than the data, since the sender does the waking up. One that is kept is
-        // copied meanwhile, or that would take time after its last byte has arrived.
+        // ends more CPU time than the data, since the sender does the waking up. One that is kept
+        // is copied meanwhile, or that would take time after its last byte has arrived.
         let missing = match self.session.payload_wanted() {
             Some(want) if self.session.payload_space().is_empty() => want.len,
             _ => 0,

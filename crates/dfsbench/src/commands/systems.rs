@@ -2,7 +2,6 @@
 //!
 //! No host is contacted: anything missing on a host is reported when a plan sets it up.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
@@ -14,7 +13,7 @@ use model::system::Recipe;
 use crate::args::{SystemsArgs, SystemsCommand};
 use crate::commands::system_up;
 use crate::exit::{End, Failure};
-use crate::files::input_file;
+use crate::plans::plan_source::read_recipe;
 use crate::terminal::output;
 
 /// Runs `dfsbench systems`.
@@ -78,29 +77,6 @@ fn write_new(name: &str) -> Result<(), Failure> {
     let hint = "fill in the lines marked FILL IN; `dfsbench systems check` lists what is left";
     output::message(&format!("wrote {path}: {hint}"));
     Ok(())
-}
-
-/// Returns the text of a recipe: of a file if `name` is a path, as in plans, or else a built-in one.
-///
-/// # Errors
-/// If the file can't be read, or there is no such recipe.
-pub(super) fn read_recipe(name: &str) -> Result<Cow<'static, str>, Failure> {
-    if plan::is_recipe_path(name) {
-        return match input_file::read_text(Path::new(name)) {
-            Ok(text) => Ok(text.into()),
-            Err(why) => {
-                let name = name.escape_debug();
-                let hint = "the path of a file, or a name that `dfsbench systems` lists";
-                Err(Failure::Usage(format!("can't read recipe `{name}`: {why} (hint: {hint})")))
-            }
-        };
-    }
-    match plan::built_in_recipe(name) {
-        Err(_) if Path::new(name).exists() => Err(Failure::Usage(format!(
-            "there is no built-in recipe `{name}` (hint: for the file, write `./{name}`)"
-        ))),
-        found => Ok(found?.into()),
-    }
 }
 
 /// Checks a recipe and describes how it would be used.

@@ -3,6 +3,7 @@
 //! [`read`] is the entry point for most commands. It reads and checks the plan; nothing is
 //! measured, written or connected to.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
@@ -275,6 +276,27 @@ fn effort_overrides(raw: &RawPlan, given: &Overrides, trials: &str, duration: &s
 pub(crate) fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     let name = path.display().to_string();
     Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
+}
+
+/// Returns the text of a recipe: of a file if `name` is a path, as in plans, or else a built-in
+/// one.
+pub(crate) fn read_recipe(name: &str) -> Result<Cow<'static, str>, Failure> {
+    if plan::is_recipe_path(name) {
+        return match input_file::read_text(Path::new(name)) {
+            Ok(text) => Ok(text.into()),
+            Err(why) => {
+                let name = name.escape_debug();
+                let hint = "the path of a file, or a name that `dfsbench systems` lists";
+                Err(Failure::Usage(format!("can't read recipe `{name}`: {why} (hint: {hint})")))
+            }
+        };
+    }
+    match plan::built_in_recipe(name) {
+        Err(_) if Path::new(name).exists() => Err(Failure::Usage(format!(
+            "there is no built-in recipe `{name}` (hint: for the file, write `./{name}`)"
+        ))),
+        found => Ok(found?.into()),
+    }
 }
 
 /// Parses the arguments of `dfsbench run` that follow `--` in another command, which sets the
