@@ -7,14 +7,14 @@ use engine::admission::{Admission, Timing};
 use engine::backend::{Backend, LostTarget};
 use engine::recorder::Recorder;
 use engine::stonewall::PassState;
-use engine::testing::{measure_pass, target_config};
+use engine::testing::target_config;
 use engine::worker::{Ending, Progress, Worker, WorkerEnd};
 use engine::working_set::WorkingSetTracker;
-use engine::{Clock, MeasuredPass, SystemClock, TrialTarget};
+use engine::{Clock, MeasuredPass, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
 use model::testing::{RunBuilder, nfs_target};
 use model::{
     Arrivals, BackendKind, Completion, Histogram, Load, NfsSettings, Op, OpKind, Outcome, Pass,
-    PassResult, RunSpec, Target, WorkingSet, Workload,
+    PassResult, RunSpec, Share, Target, WorkingSet, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::OpStream;
@@ -39,8 +39,20 @@ fn measured(spec: &RunSpec, pass: Pass) -> PassResult {
 }
 
 fn run(spec: &RunSpec, pass: Pass) -> MeasuredPass {
-    let target = TrialTarget::create(spec, target_config(".dfsbench-admission")).unwrap();
-    let measured = measure_pass(&target, spec, pass);
+    let config = TargetConfig { seed: 42, ..target_config(".dfsbench-admission") };
+    let target = TrialTarget::create(spec, config).unwrap();
+    let stop = Stop::default();
+    let client_cpu_ns = || 0;
+    let mut monitor = Monitor {
+        stop: &stop,
+        opened: &|| (),
+        gate: &mut || Some(0),
+        observe: &mut |_| (),
+        client_cpu_ns: &client_cpu_ns,
+    };
+    target.prepare(spec, pass).unwrap();
+    let measured =
+        measure(&target, spec, pass, Share::whole(spec.workers), 42, &mut monitor).unwrap();
     assert_eq!(measured.ending, Ending::Complete);
     measured
 }
