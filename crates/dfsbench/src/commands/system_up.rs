@@ -25,7 +25,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::args::UpArgs;
 use crate::calendar::token;
 use crate::commands::clean::Restoration;
-use crate::commands::systems::read_recipe;
 use crate::exit::{End, Failure};
 use crate::files::user_dirs;
 use crate::hosts::agents::{self, Agents};
@@ -184,7 +183,7 @@ fn hold(stop: &AtomicBool) {
 
 /// Returns the recipe of a name or file.
 fn find_recipe(name: &str) -> Result<Recipe, Failure> {
-    Ok(plan::parse_recipe(&read_recipe(name)?, name)?)
+    Ok(plan::parse_recipe(&plan_source::read_recipe(name)?, name)?)
 }
 
 /// Lets the given addresses and this host mount a system, besides its clients.

@@ -2,11 +2,9 @@
 //!
 //! No host is contacted: anything missing on a host is reported when a plan sets it up.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 use model::system::Recipe;
@@ -14,7 +12,7 @@ use model::system::Recipe;
 use crate::args::{SystemsArgs, SystemsCommand};
 use crate::commands::system_up;
 use crate::exit::{End, Failure};
-use crate::files::input_file;
+use crate::plans::plan_source;
 use crate::terminal::output;
 
 /// Runs `dfsbench systems`.
@@ -80,38 +78,16 @@ fn write_new(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the text of a recipe: of a file if `name` is a path, as in plans, or else a built-in one.
-///
-/// # Errors
-/// If the file can't be read, or there is no such recipe.
-pub(super) fn read_recipe(name: &str) -> Result<Cow<'static, str>, Failure> {
-    if plan::is_recipe_path(name) {
-        return match input_file::read_text(Path::new(name)) {
-            Ok(text) => Ok(text.into()),
-            Err(why) => {
-                let name = name.escape_debug();
-                let hint = "the path of a file, or a name that `dfsbench systems` lists";
-                Err(Failure::Usage(format!("can't read recipe `{name}`: {why} (hint: {hint})")))
-            }
-        };
-    }
-    match plan::built_in_recipe(name) {
-        Err(_) if Path::new(name).exists() => Err(Failure::Usage(format!(
-            "there is no built-in recipe `{name}` (hint: for the file, write `./{name}`)"
-        ))),
-        found => Ok(found?.into()),
-    }
-}
-
 /// Checks a recipe and describes how it would be used.
 fn check(name: &str) -> Result<(), Failure> {
-    let recipe = plan::check_recipe(&read_recipe(name)?, name).map_err(|problems| {
-        let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        if lines.len() > 1 {
-            lines.insert(0, format!("{name} has {} problems", lines.len()));
-        }
-        Failure::Usage(lines.join("\n"))
-    })?;
+    let recipe =
+        plan::check_recipe(&plan_source::read_recipe(name)?, name).map_err(|problems| {
+            let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            if lines.len() > 1 {
+                lines.insert(0, format!("{name} has {} problems", lines.len()));
+            }
+            Failure::Usage(lines.join("\n"))
+        })?;
     output::text(&describe(&recipe))?;
     Ok(())
 }

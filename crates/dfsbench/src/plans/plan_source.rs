@@ -3,6 +3,7 @@
 //! [`read`] is the entry point for most commands. It reads and checks the plan; nothing is
 //! measured, written or connected to.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
@@ -145,6 +146,29 @@ fn load_for_target(path: &Path, text: &str) -> Result<RawPlan, Failure> {
 pub(crate) fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
     raw.read_mixes(input_file::read_mix)?;
     Ok(raw.read_systems(|path| input_file::read_text(Path::new(path)))?)
+}
+
+/// Returns the text of a recipe: of a file if `name` is a path, as in plans, else a built-in one.
+///
+/// # Errors
+/// If the file can't be read, or there is no such recipe.
+pub(crate) fn read_recipe(name: &str) -> Result<Cow<'static, str>, Failure> {
+    if plan::is_recipe_path(name) {
+        return match input_file::read_text(Path::new(name)) {
+            Ok(text) => Ok(text.into()),
+            Err(why) => {
+                let name = name.escape_debug();
+                let hint = "the path of a file, or a name that `dfsbench systems` lists";
+                Err(Failure::Usage(format!("can't read recipe `{name}`: {why} (hint: {hint})")))
+            }
+        };
+    }
+    match plan::built_in_recipe(name) {
+        Err(_) if Path::new(name).exists() => Err(Failure::Usage(format!(
+            "there is no built-in recipe `{name}` (hint: for the file, write `./{name}`)"
+        ))),
+        found => Ok(found?.into()),
+    }
 }
 
 /// Refuses a word that is not a local directory and looks like a misspelled preset or target.
