@@ -98,6 +98,9 @@ pub(crate) fn up(args: &UpArgs) -> Result<ExitCode, Failure> {
 
 /// Ends the processes that hold a system, and restores the hosts that they or earlier ones left
 /// changed.
+///
+/// # Errors
+/// If there is none, or a host can't be restored.
 pub(crate) fn down(name: &str) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
     let records = records_of(name);

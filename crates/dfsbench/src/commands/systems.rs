@@ -5,7 +5,6 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 use model::system::Recipe;
@@ -13,7 +12,7 @@ use model::system::Recipe;
 use crate::args::{SystemsArgs, SystemsCommand};
 use crate::commands::system_up;
 use crate::exit::{End, Failure};
-use crate::plans::plan_source::read_recipe;
+use crate::plans::plan_source;
 use crate::terminal::output;
 
 /// Runs `dfsbench systems`.
@@ -81,13 +80,14 @@ fn write_new(name: &str) -> Result<(), Failure> {
 
 /// Checks a recipe and describes how it would be used.
 fn check(name: &str) -> Result<(), Failure> {
-    let recipe = plan::check_recipe(&read_recipe(name)?, name).map_err(|problems| {
-        let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        if lines.len() > 1 {
-            lines.insert(0, format!("{name} has {} problems", lines.len()));
-        }
-        Failure::Usage(lines.join("\n"))
-    })?;
+    let recipe =
+        plan::check_recipe(&plan_source::read_recipe(name)?, name).map_err(|problems| {
+            let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            if lines.len() > 1 {
+                lines.insert(0, format!("{name} has {} problems", lines.len()));
+            }
+            Failure::Usage(lines.join("\n"))
+        })?;
     output::text(&describe(&recipe))?;
     Ok(())
 }

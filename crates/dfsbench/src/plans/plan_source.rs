@@ -36,6 +36,9 @@ pub(crate) fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
 }
 
 /// Refuses a plan with several loads for a command that measures one.
+///
+/// # Errors
+/// If the plan has loads.
 pub(crate) fn refuse_loads(raw: &RawPlan) -> Result<(), Failure> {
     let Some(load) = raw.workloads.iter().find_map(|workload| workload.load.as_ref()) else {
         return Ok(());
@@ -106,6 +109,9 @@ pub(crate) fn like_fio(args: &RunArgs) -> Result<String, Failure> {
 }
 
 /// Returns the plan of a file or preset, or builds one for a target.
+///
+/// # Errors
+/// If it can't be read.
 pub(crate) fn load_named(text: &str) -> Result<RawPlan, Failure> {
     match Preset::find_by_name(text) {
         Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
@@ -134,9 +140,35 @@ fn load_for_target(path: &Path, text: &str) -> Result<RawPlan, Failure> {
 }
 
 /// Reads the files that a plan refers to: mixes and recipes.
+///
+/// # Errors
+/// If one can't be read or is invalid.
 pub(crate) fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
     raw.read_mixes(input_file::read_mix)?;
     Ok(raw.read_systems(|path| input_file::read_text(Path::new(path)))?)
+}
+
+/// Returns the text of a recipe: of a file if `name` is a path, as in plans, else a built-in one.
+///
+/// # Errors
+/// If the file can't be read, or there is no such recipe.
+pub(crate) fn read_recipe(name: &str) -> Result<Cow<'static, str>, Failure> {
+    if plan::is_recipe_path(name) {
+        return match input_file::read_text(Path::new(name)) {
+            Ok(text) => Ok(text.into()),
+            Err(why) => {
+                let name = name.escape_debug();
+                let hint = "the path of a file, or a name that `dfsbench systems` lists";
+                Err(Failure::Usage(format!("can't read recipe `{name}`: {why} (hint: {hint})")))
+            }
+        };
+    }
+    match plan::built_in_recipe(name) {
+        Err(_) if Path::new(name).exists() => Err(Failure::Usage(format!(
+            "there is no built-in recipe `{name}` (hint: for the file, write `./{name}`)"
+        ))),
+        found => Ok(found?.into()),
+    }
 }
 
 /// Refuses a word that is not a local directory and looks like a misspelled preset or target.
@@ -184,6 +216,9 @@ fn check_scale(given: &Overrides, target: Option<&str>, has_plan: bool) -> Resul
 
 /// Applies the flags, which take precedence over the plan, and the user's defaults, which don't.
 /// Then reads the files that the plan refers to.
+///
+/// # Errors
+/// If a flag or a file is invalid.
 pub(crate) fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     let mut defaults = args.defaults();
     // Scale first, because values given as flags are not scaled.
@@ -206,6 +241,9 @@ pub(crate) fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Makes targets that name no hosts use the hosts of the job.
+///
+/// # Errors
+/// If this isn't possible for any target.
 fn use_job_hosts(raw: &mut RawPlan) -> Result<(), Failure> {
     for target in &mut raw.targets {
         if target.used_from != UsedFrom::One {
@@ -278,29 +316,11 @@ pub(crate) fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
 }
 
-/// Returns the text of a recipe: of a file if `name` is a path, as in plans, or else a built-in
-/// one.
-pub(crate) fn read_recipe(name: &str) -> Result<Cow<'static, str>, Failure> {
-    if plan::is_recipe_path(name) {
-        return match input_file::read_text(Path::new(name)) {
-            Ok(text) => Ok(text.into()),
-            Err(why) => {
-                let name = name.escape_debug();
-                let hint = "the path of a file, or a name that `dfsbench systems` lists";
-                Err(Failure::Usage(format!("can't read recipe `{name}`: {why} (hint: {hint})")))
-            }
-        };
-    }
-    match plan::built_in_recipe(name) {
-        Err(_) if Path::new(name).exists() => Err(Failure::Usage(format!(
-            "there is no built-in recipe `{name}` (hint: for the file, write `./{name}`)"
-        ))),
-        found => Ok(found?.into()),
-    }
-}
-
 /// Parses the arguments of `dfsbench run` that follow `--` in another command, which sets the
 /// ignored ones itself: the user's defaults don't change these.
+///
+/// # Errors
+/// If one is unknown or has an invalid value, or the configuration file can't be used.
 pub(crate) fn parse_run(words: &[String], ignored: &[&str]) -> Result<RunArgs, Failure> {
     args::parse_run(words, ignored)?.map_err(|error| explain_flags(&error))
 }
@@ -356,6 +376,9 @@ impl RunFlags {
     }
 
     /// Resolves a plan with these flags in the same way as the job will, with each agent as a host.
+    ///
+    /// # Errors
+    /// If it is invalid.
     pub(crate) fn plan_of_job(
         &self,
         text: &str,
