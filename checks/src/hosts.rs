@@ -396,7 +396,9 @@ mount --bind /run/keys/config /etc/ssh/ssh_config
 for place in /srv /var/lib; do mount -t tmpfs tmpfs $place; done; mkdir /srv/data
 mount -t tmpfs -o size=400m tmpfs /tmp
 mount -t tmpfs tmpfs /usr/local/bin
-for name in juicefs osnfs rclone weed; do [ ! -e "$2/$name" ] || ln -s "$2/$name" /usr/local/bin; done
+for name in juicefs osnfs rclone weed; do
+  [ ! -e "$2/$name" ] || ln -s "$2/$name" /usr/local/bin
+done
 [ ! -e /usr/bin/dfsbench ] || mount --bind /dev/null /usr/bin/dfsbench
 exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/run/keys/id.pub \
   -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none -o Port=22 \
