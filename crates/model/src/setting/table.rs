@@ -513,8 +513,8 @@ settings! {
         .range(0, 1_024, "a connection has no more in flight")
         .only(&[W::Stream, W::Bonnie, W::Checkpoint, W::ModelLoad])
         .always_shown();
-    /// Stability that a WRITE requests before the server may reply; v2 has only file_sync. Only for
-    /// nfs; not for metadata.
+    /// Stability that a WRITE requests before the server may reply; v2 has only file_sync. Not for
+    /// metadata, nor for targets without nfs.
     Stable => word("stable", nfs!(stable), Stable::NAMES).only(BUT_METADATA)
         .when(has_stable_writes).always_shown();
     /// Time to wait for a reply before a call is retransmitted; doubled for each further
