@@ -4,7 +4,7 @@ use stats::criteria;
 
 #[test]
 fn documents_every_constant() {
-    let page = include_str!("../../../docs/design/statistics.md");
+    let page = include_str!("../../../../docs/design/statistics.md");
     for (name, value) in [
         ("CONFIDENCE", criteria::CONFIDENCE),
         ("RESAMPLES", criteria::RESAMPLES as f64),
