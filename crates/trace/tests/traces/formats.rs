@@ -1,9 +1,8 @@
 //! Formats of captures and of trace files, complete and damaged.
 
-mod common;
-
-use common::{BEGIN_NS, Frame, From, Tcp, capture, pcap, read3, record};
 use trace::{CaptureError, PacketReader, TraceError, TraceReader};
+
+use crate::common::{BEGIN_NS, Frame, From, Tcp, capture, pcap, read3, record};
 
 fn frames() -> Vec<Frame> {
     let mut tcp = Tcp::default();

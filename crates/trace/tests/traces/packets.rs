@@ -1,13 +1,12 @@
 //! Handmade packets, in every form in which captures contain NFS.
 
-mod common;
+use nfs_proto::nfs3;
+use trace::{CaptureSettings, Counters, Names, Op, Version, call_flag};
 
-use common::{
+use crate::common::{
     BEGIN_NS, Frame, From, NFS_PORT, Read, Tcp, call_head, call3, capture, capture_with, ethernet,
     ipv4, ipv4_part, ipv6, pcap, pcap_cut, read3, record, reply_head, reply3, tagged, udp, write3,
 };
-use nfs_proto::nfs3;
-use trace::{CaptureSettings, Counters, Names, Op, Version, call_flag};
 
 const MS: u64 = 1_000_000;
 

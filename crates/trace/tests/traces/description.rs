@@ -1,12 +1,11 @@
 //! Descriptions of traces with a known load.
 
-mod common;
-
-use common::{
-    Frame, From, Tcp, call3, capture, ethernet, ipv4, pcap, read3, record, reply3, udp, write3,
-};
 use nfs_proto::nfs3;
 use trace::{Describer, Description, TraceReader};
+
+use crate::common::{
+    Frame, From, Tcp, call3, capture, ethernet, ipv4, pcap, read3, record, reply3, udp, write3,
+};
 
 const MS: u64 = 1_000_000;
 

@@ -1,5 +1,4 @@
 //! Handmade packets: frames, segments, RPC messages, and captures of them.
-#![allow(dead_code, reason = "not every test uses all of it")]
 
 use nfs_proto::nfs3::{self, StableHow};
 use nfs_proto::rpc::{

@@ -1,11 +1,5 @@
 //! Compounds of v4: which file each operation refers to, and what follows a payload.
 
-mod common;
-
-use common::{
-    Frame, From, Read, Tcp, call_head, capture, ethernet, ipv4, pcap, pcap_cut, record, reply_head,
-    udp,
-};
 use nfs_proto::nfs3::{FileHandle, FileType, StableHow, Verifier};
 use nfs_proto::nfs4::{
     Attributes, Bitmap, ChangeInfo, Claim, ClientId, CompoundBuilder, Delegation, Fattr,
@@ -13,6 +7,11 @@ use nfs_proto::nfs4::{
 };
 use nfs_proto::{Status, nfs4};
 use trace::{Op, Version, op_flag};
+
+use crate::common::{
+    Frame, From, Read, Tcp, call_head, capture, ethernet, ipv4, pcap, pcap_cut, record, reply_head,
+    udp,
+};
 
 fn handle(bytes: &[u8]) -> FileHandle {
     FileHandle::from_slice(bytes).unwrap()
