@@ -4,12 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-mod material;
-
-use material::{campaign, filled, keep, pass, spec, trial};
 use model::{Campaign, CampaignState, Ceiling, OpKind, Pass, Target, TrialState};
 use results::{APPLICATION_ID, SCHEMA_VERSION, Store, StoreError};
 use rusqlite::Connection;
+
+use crate::material::{campaign, filled, keep, pass, spec, trial};
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();

@@ -1,14 +1,13 @@
 //! Merging results files: without loss, without duplicates, completely or not at all.
 
-mod material;
-
 use std::path::{Path, PathBuf};
 
-use material::{campaign, filled, keep};
 use model::durability::{DurabilityReport, PromiseTier, StoredDurability, Tier};
 use model::{Campaign, CampaignState, Durability};
 use results::{JoinedCounts, Merged, Note, Store, StoreError};
 use rusqlite::Connection;
+
+use crate::material::{campaign, filled, keep};
 
 /// A file with two campaigns, the second of which has tags and notes, next to another file.
 fn other(directory: &Path) -> PathBuf {

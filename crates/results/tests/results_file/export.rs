@@ -1,16 +1,15 @@
 //! Exports: other programs can read the contents of the results file from them.
 
-mod material;
-
 use std::fs::{self, File};
 use std::path::Path;
 
-use material::{campaign, filled, keep};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
 use results::{ExportError, ExportFormat, Store, StoreError};
 use rusqlite::Connection;
 use rusqlite::types::Value;
+
+use crate::material::{campaign, filled, keep};
 
 /// Rows of a table or view as text, without columns that only dfsbench can read; `None` is NULL.
 fn stored(path: &Path, table: &str, names: &[String]) -> Vec<Vec<Option<String>>> {

@@ -1,16 +1,15 @@
 //! The pages on results match the file: every table, view and column, and queries that run.
 
-mod material;
-
 use std::collections::BTreeSet;
 
-use material::{campaign, filled, keep};
 use results::{Note, Store};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-const PAGE: &str = include_str!("../../../docs/results.md");
-const TABLES: &str = include_str!("../../../docs/design/results-file.md");
+use crate::material::{campaign, filled, keep};
+
+const PAGE: &str = include_str!("../../../../docs/results.md");
+const TABLES: &str = include_str!("../../../../docs/design/results-file.md");
 
 /// A file in which every query returns something: two campaigns, one of them tagged.
 fn file() -> (tempfile::TempDir, Connection) {

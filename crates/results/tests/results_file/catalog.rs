@@ -1,12 +1,11 @@
 //! Managing a results file: lists, tags, notes, removal.
 
-mod material;
-
-use material::{campaign, filled, keep};
 use model::durability::{DurabilityReport, PromiseTier, StoredDurability, Tier};
 use model::{CampaignState, Durability, Histogram, PassResult};
 use results::{Note, Store, StoreError};
 use rusqlite::Connection;
+
+use crate::material::{campaign, filled, keep};
 
 fn note(text: &str) -> Note {
     Note { written_unix_ms: 1_800_000_000_000, text: text.to_owned() }

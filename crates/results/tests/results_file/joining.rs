@@ -1,15 +1,14 @@
 //! A campaign that was continued in two files: nothing is lost from either, and joining twice
 //! changes nothing.
 
-mod material;
-
 use std::path::{Path, PathBuf};
 
-use material::{campaign, filled, pass, spec, trial};
 use model::{Campaign, CampaignState, OpKind, Pass, Target, Trial, TrialState};
 use results::{JoinedCounts, Merged, Note, Store};
 use rusqlite::Connection;
 use tempfile::TempDir;
+
+use crate::material::{campaign, filled, pass, spec, trial};
 
 /// A file with a campaign, and a copy of it.
 fn two() -> (TempDir, PathBuf, PathBuf) {

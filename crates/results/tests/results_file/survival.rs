@@ -3,18 +3,17 @@
 //! The test starts itself again as the writer that is killed; see [`writer`].
 #![allow(clippy::disallowed_methods, reason = "starts and stops processes")]
 
-mod material;
-
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use material::{campaign, filled, keep, trial};
 use model::{Campaign, CampaignState, TrialState};
 use results::{Note, Store, StoreError};
 use rusqlite::Connection;
+
+use crate::material::{campaign, filled, keep, trial};
 
 /// Passes the file to the writer.
 const FILE: &str = "DFSBENCH_TEST_FILE";
@@ -59,7 +58,7 @@ fn write_on(path: &Path, say: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
 
 fn start(path: &Path, around: Option<&str>) -> std::process::Child {
     let own = env::current_exe().unwrap();
-    let args = ["--exact", "writer", "--nocapture", "--test-threads=1"];
+    let args = ["--exact", "survival::writer", "--nocapture", "--test-threads=1"];
     let mut command = match around {
         None => Command::new(own),
         Some(around) => {

@@ -1,15 +1,14 @@
 //! Bundles: the same bytes for the same campaign, and no changed byte goes unnoticed.
 
-mod material;
-
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use material::{campaign, keep};
 use proptest::prelude::*;
 use results::Store;
 use results::bundle::{BundledCampaign, BundledTexts, UnpackError, pack, unpack};
+
+use crate::material::{campaign, keep};
 
 fn texts() -> BundledTexts {
     BundledTexts {
