@@ -1,7 +1,5 @@
 //! A tiny NFS server on a thread, built from the protocol crate, that can misbehave.
 
-#![allow(dead_code, reason = "not every test uses all of it")]
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;

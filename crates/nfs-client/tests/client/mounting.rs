@@ -1,14 +1,13 @@
 //! Mounting: granted limits, and the message of each failure.
 
-mod common;
-
 use std::net::{Ipv4Addr, TcpListener};
 
-use common::{Behaviour, content, file, options, root, start, start_portmapper};
 use nfs_client::{CallFailure, Mount, MountError};
 use nfs_proto::client::{Kind, OperationKind};
 use nfs_proto::mount3::MountStatus;
 use nfs_proto::nfs3::StableHow;
+
+use crate::common::{Behaviour, content, file, options, root, start, start_portmapper};
 
 fn refused(behaviour: Behaviour) -> MountError {
     Mount::connect(&start(behaviour)).unwrap_err()

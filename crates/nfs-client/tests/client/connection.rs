@@ -1,16 +1,15 @@
 //! The measured path against a server that answers in many fragments, and against servers that
 //! fall silent or close.
 
-mod common;
-
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Behaviour, content, file, start};
 use nfs_client::{Connection, ConnectionError, ConnectionOptions, Mount, Scratch};
 use nfs_proto::client::{Data, Operation, Outcome, PayloadRange, StartError};
 use nfs_proto::nfs3::StableHow;
+
+use crate::common::{Behaviour, content, file, start};
 
 const WAIT: Duration = Duration::from_secs(5);
 

@@ -1,9 +1,6 @@
 //! Several addresses of our real server: they share a session or are refused, and when one fails,
 //! its calls move to the other and are executed exactly once.
 
-#[path = "common/relay.rs"]
-mod relay;
-
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -14,7 +11,8 @@ use nfs_client::{
     SessionPlan,
 };
 use nfs_server::{FaultPlan, Server, ServerConfig};
-use relay::Relay;
+
+use crate::relay::Relay;
 
 /// Numbers of operations. **Source:** RFC 8881 section 16.2.3.
 const BIND_CONN_TO_SESSION: usize = 41;
