@@ -1,11 +1,7 @@
 //! Planted faults of a server, and how a replay shows them.
 
-mod common;
-
 use std::sync::atomic::AtomicBool;
 
-use common::traces::{call, op, trace_of};
-use common::whole_trace;
 use engine::SystemClock;
 use nfs_client::MountOptions;
 use nfs_client::proto::client::ProtocolVersion;
@@ -19,6 +15,9 @@ use replay::{
     Verdict, find_limit,
 };
 use trace::{Call, Op};
+
+use crate::common::traces::{call, op, trace_of};
+use crate::common::whole_trace;
 
 const READ: u8 = 6;
 

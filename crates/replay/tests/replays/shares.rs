@@ -1,12 +1,9 @@
 //! A trace with clients that wait for one another, shared by two hosts: each finds the files that
 //! the other creates, and nothing happens before its dependencies.
 
-mod common;
-
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
-use common::{Recorded, Row, rows, whole_trace};
 use engine::{Clock as _, SystemClock};
 use nfs_client::Mount;
 use nfs_client::proto::client::ProtocolVersion;
@@ -15,6 +12,8 @@ use replay::{
     BatchSchedule, Clients, Division, Exchange, Files, Fill, HostShare, NoticeSender, Pace, Record,
     ReplayPlan, ReplaySettings, Replayer, ShareRecord, StepEnd, TargetKind,
 };
+
+use crate::common::{Recorded, Row, rows, whole_trace};
 
 const VERSION: ProtocolVersion = ProtocolVersion::V3;
 /// Rounds in which each client works on files that the other one created.

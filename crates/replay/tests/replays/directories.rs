@@ -1,15 +1,11 @@
 //! Replays in a directory: system calls do what the trace does, nothing outside is touched, and
 //! operations without a counterpart are reported.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use common::traces::{call, op, trace_of};
-use common::whole_trace;
 use engine::SystemClock;
 use replay::{
     DirectoryReplayer, Fill, Outcome, Pace, Record, ReplayError, ReplayPlan, ReplaySettings,
@@ -17,6 +13,9 @@ use replay::{
 };
 use tempfile::TempDir;
 use trace::{Call, Header, NameText, Op, TraceWriter, Version, op_flag};
+
+use crate::common::traces::{call, op, trace_of};
+use crate::common::whole_trace;
 
 // Procedures of NFS v3. **Source:** RFC 1813 section 3.3.
 const NULL: u8 = 0;

@@ -4,18 +4,17 @@
 //! operations of each client are the same, in the same order, with the same sizes, offsets and
 //! results. The speed of the machine does not matter.
 
-mod common;
-
 use std::sync::atomic::AtomicBool;
 
-use common::traces::{call, op, trace_of};
-use common::{Recorded, Row, rows, whole_trace};
 use engine::SystemClock;
 use nfs_client::Mount;
 use nfs_client::proto::client::{OpenAccess, ProtocolVersion};
 use nfs_client::proto::nfs3::{Procedure, StableHow};
 use replay::{Fill, Outcome, Pace, ReplayPlan, ReplaySettings, Replayer, TargetKind};
 use trace::{Call, Op, Version};
+
+use crate::common::traces::{call, op, trace_of};
+use crate::common::{Recorded, Row, rows, whole_trace};
 
 /// Works on a tree of two directories, as one client; the content of `old` existed before.
 fn work(mount: &mut Mount, number: u64) {

@@ -1,13 +1,10 @@
 //! A trace in which one client requests the handle of each directory on its way, and another one
 //! walks down the path in one compound: both use the same directories, also in a replay.
 
-mod common;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 
-use common::{Recorded, whole_trace};
 use engine::SystemClock;
 use nfs_client::Mount;
 use nfs_client::proto::client::ProtocolVersion;
@@ -15,6 +12,8 @@ use nfs_proto::nfs4::{self, Bitmap, CompoundBuilder, Op, attribute};
 use nfs_proto::rpc::{CallHeader, Credential, ProcedureId, RPC_VERSION};
 use nfs_proto::xdr::Writer;
 use replay::{Fill, Outcome, Pace, ReplayPlan, ReplaySettings, Replayer, TargetKind};
+
+use crate::common::{Recorded, whole_trace};
 
 /// Sends a v4.0 compound over its own connection and waits for its reply.
 fn send_compound(port: u16, ops: &[Op<'_>]) {

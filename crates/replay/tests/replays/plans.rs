@@ -1,12 +1,11 @@
 //! Plans of handwritten traces: the trees they assume, their steps, and an error for those that
 //! can't be planned.
 
-mod common;
-
-use common::traces::{call, op, trace_of};
 use nfs_client::proto::client::{OpenAccess, ProtocolVersion};
 use replay::{Action, InitialObject, PlanError, PlanSettings, ReplayPlan, TargetKind, Window};
 use trace::{Call, Entry, Op, TraceError, Version, op_flag};
+
+use crate::common::traces::{call, op, trace_of};
 
 // Procedures of NFS v3. **Source:** RFC 1813 section 3.3.
 const GETATTR: u8 = 1;
