@@ -10,7 +10,7 @@ use fleet::rendezvous::{GatherError, GatheredAgents, Token};
 use fleet::wire::{Greeting, PROTOCOL};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::meeting::{self, Meeting, SOON};
+use super::meeting::{self, Meeting, SOON};
 
 /// Returns the controller's report about a stranger that connects before the expected agent.
 fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
