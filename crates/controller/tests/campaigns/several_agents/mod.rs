@@ -1,14 +1,8 @@
 //! Trials that several agents run at the same time, each a real one with its own clock: their
 //! common counts, their start times, and the loss of an agent.
 
-#[path = "../../../agent/tests/agent_thread/mod.rs"]
-mod agent_thread;
 mod agent_threads;
-#[path = "../campaign/mod.rs"]
-mod campaign;
 mod loads;
-#[path = "../campaign/shared_directory.rs"]
-mod shared_directory;
 
 use std::fs;
 use std::time::Duration;
@@ -16,11 +10,11 @@ use std::time::Duration;
 use fleet::Order;
 use model::{Pass, TrialState};
 
+use crate::shared_directory::{assert_counted, only, plan};
+use agent_threads::run;
+
 /// Returns true at the order at which an agent dies.
 type DeathOrder = fn(&Order) -> bool;
-
-use agent_threads::run;
-use shared_directory::{assert_counted, only, plan};
 
 /// Maximum time until a lost agent is noticed, on a busy machine.
 const SOON: Duration = Duration::from_secs(60);

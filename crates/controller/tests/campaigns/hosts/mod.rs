@@ -3,8 +3,6 @@
 //! and losses.
 
 mod bugs;
-#[path = "../campaign/mod.rs"]
-mod campaign;
 mod scripted_hosts;
 mod write_back;
 

@@ -1,7 +1,5 @@
 //! The controller with a scripted agent: order of trials, failures, interruptions, stored results.
 
-mod campaign;
-
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -19,6 +17,8 @@ use model::{
 };
 use plan::Plan;
 use results::Store;
+
+use crate::campaign;
 
 /// Answers each order with a function of (number of the trial, order).
 struct Scripted<F> {

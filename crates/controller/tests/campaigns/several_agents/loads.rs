@@ -6,7 +6,7 @@ use std::fs;
 use model::{Campaign, CaveatCode, Run, Trial, TrialState};
 use nfs_server::{BandwidthCap, CappedBytes, FaultPlan, Server, ServerConfig};
 
-use crate::agent_threads::run;
+use super::agent_threads::run;
 use crate::campaign;
 
 /// A reader and a writer, each for half a second.

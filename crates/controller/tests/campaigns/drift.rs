@@ -1,10 +1,6 @@
 //! A machine that slows down during a campaign: who detects it, and which run gets the blame under
 //! each order.
 
-#[path = "../../agent/tests/agent_thread/mod.rs"]
-mod agent_thread;
-mod campaign;
-
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,6 +11,9 @@ use fleet::{ClockReading, HostPermissions, PeerGone};
 use model::{CaveatCode, Host, Pass};
 use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
 use stats::{Outcome, compare, criteria, judge};
+
+use crate::agent_thread;
+use crate::campaign;
 
 /// Share of its speed that the machine loses from the first trial to the last.
 const DRIFT: f64 = 0.3;

@@ -3,8 +3,8 @@
 
 use model::{CampaignState, Invalidation, LabSpec, TrialState};
 
-use crate::network;
-use crate::scripted_hosts::{Script, ScriptedHosts};
+use super::network;
+use super::scripted_hosts::{Script, ScriptedHosts};
 
 #[test]
 fn drops_host_after_wrong_answer() {
