@@ -18,7 +18,7 @@ use nfs_client::proto::nfs3::StableHow;
 use nfs_server::{ChangingVerifier, CopyFault, FaultPlan, Server, ServerConfig};
 use tempfile::TempDir;
 
-use crate::backend_fixture::config;
+use super::backend_fixture::config;
 
 const BLOCK: u64 = 256 << 10;
 /// The last block is a hole, and shorter.

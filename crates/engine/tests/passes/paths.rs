@@ -1,7 +1,7 @@
 //! Passes over two addresses of one server: both carry ops, and when one of them is cut in the
 //! middle of a pass, its calls move to the other and every op is executed once.
 
-#[path = "../../nfs-client/tests/client/relay.rs"]
+#[path = "../../../nfs-client/tests/client/relay.rs"]
 mod relay;
 
 use std::time::Duration;

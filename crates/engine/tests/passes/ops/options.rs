@@ -9,7 +9,7 @@ use model::{
 use nfs_client::proto::nfs3::Procedure;
 use rustix::fs::OFlags;
 
-use crate::backend_fixture::{BackendFixture, pass_on_directory};
+use super::backend_fixture::{BackendFixture, pass_on_directory};
 
 /// A stream of two small files; their bytes are verified.
 fn stream(change: impl FnOnce(&mut RunSpec)) -> RunSpec {

@@ -4,7 +4,7 @@ use engine::InventoryScope;
 use engine::backend::OperationKind;
 use model::{BackendKind, NfsVersion, Op, OpError, OpKind, Outcome, Target};
 
-use crate::backend_fixture::{BackendFixture, FILE_BYTES, FILES, IO_BYTES};
+use super::backend_fixture::{BackendFixture, FILE_BYTES, FILES, IO_BYTES};
 
 const ENOENT: Outcome = Outcome::Failed(OpError(2));
 
