@@ -2,15 +2,12 @@
 //! resent calls, and answers to callbacks. The tests simulate the server, and time is virtual.
 
 mod callbacks;
-#[path = "../common/mod.rs"]
-mod common;
 mod copies;
 mod operations;
 mod paths;
 mod resume;
 mod sequences;
 
-use common::hex;
 use nfs_proto::client::{
     Binding, Chunk, Config, Cursor, Data, Event, File, Kind, OpenAccess, Operation, OperationKind,
     Outcome, PayloadMode, PayloadRange, SeekWhat, Session, StartError,
@@ -26,6 +23,8 @@ use nfs_proto::rpc::{CallHeader, Credential};
 use nfs_proto::status::Status;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{CallError, ProtocolVersion, server};
+
+use crate::common::hex;
 
 const SESSION: SessionId = SessionId(*b"0123456789abcdef");
 const OPENED: Stateid = Stateid { seqid: 1, other: *b"opened state" };

@@ -1,9 +1,6 @@
 //! Differential tests: the independent `nfs3_types` decodes messages of this crate, encodes them
 //! again to the same bytes, and finds the same values in cases where equal bytes are not enough.
 
-mod common;
-
-use common::{calls, failures, fattr, replies, sattr};
 use nfs_proto::mount3;
 use nfs_proto::nfs3::{Call, Procedure, Reply};
 use nfs_proto::rpc::{AuthSys, CallHeader, Credential, Groups, ReplyHeader, RpcError};
@@ -11,6 +8,8 @@ use nfs_proto::wire::Wire;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs3_types::nfs3 as oracle;
 use nfs3_types::xdr_codec::{Pack, Unpack};
+
+use crate::common::{self, calls, failures, fattr, replies, sattr};
 
 fn encoded(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut out = Vec::new();

@@ -14,8 +14,8 @@ use nfs_proto::status::Status;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{DecodeError, rpc};
 
+use super::ops::{SESSION, SESSION_ID, STATE, STATEID};
 use crate::common::hex;
-use crate::ops::{SESSION, SESSION_ID, STATE, STATEID};
 
 fn handle() -> FileHandle {
     FileHandle::from_slice(b"handle").unwrap()

@@ -1,7 +1,5 @@
 //! Properties: decoding returns what was encoded, and no input makes a decoder panic.
 
-mod common;
-
 use nfs_proto::client::{Config, File, Operation, PayloadMode, ProtocolVersion, Session};
 use nfs_proto::nfs3::{
     Call, CreateHow, Fattr, FileHandle, FileType, Object, Procedure, ReadOk, Reply, Sattr, SetTime,
@@ -14,6 +12,8 @@ use nfs_proto::{mount3, portmap, server};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+
+use crate::common;
 
 fn handle() -> impl Strategy<Value = FileHandle> {
     vec(any::<u8>(), 0..=64).prop_map(|bytes| FileHandle::from_slice(&bytes).unwrap())

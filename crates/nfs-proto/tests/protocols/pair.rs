@@ -2,13 +2,10 @@
 //!
 //! Everything random comes from one seed: the calls, how the stream is cut and delayed, the order
 //! and fragmentation of replies, and whether a payload bypasses the session. Replay a failure with
-//! `PAIR_SEED=<seed> cargo test -p dfsbench-nfs-proto --test pair`.
-
-mod common;
+//! `PAIR_SEED=<seed> cargo test -p dfsbench-nfs-proto --test protocols pair`.
 
 use std::collections::VecDeque;
 
-use common::{dir, file};
 use nfs_proto::CallError;
 use nfs_proto::client::{
     Chunk, Config, Data, Event, File, Operation, Outcome, PayloadMode, PayloadRange,
@@ -18,6 +15,8 @@ use nfs_proto::nfs3::{self, Call, ReadOk, Reply, StableHow, Status, Verifier, Wc
 use nfs_proto::program::{self, OfferedPrograms};
 use nfs_proto::rpc::{AuthSys, Credential, Groups};
 use nfs_proto::{record, server};
+
+use crate::common::{self, dir, file};
 
 const SLOTS: usize = 7;
 const PAYLOAD_MAX: u64 = 9_000;
@@ -346,7 +345,7 @@ fn completes_each_call_with_payload() {
         let result = std::panic::catch_unwind(|| Pair::new(seed).run());
         assert!(
             result.is_ok(),
-            "replay: PAIR_SEED={seed} cargo test -p dfsbench-nfs-proto --test pair"
+            "replay: PAIR_SEED={seed} cargo test -p dfsbench-nfs-proto --test protocols pair"
         );
     }
 }

@@ -422,7 +422,7 @@ fn xattr_ops() -> Samples {
 pub fn ops() -> Vec<(Op<'static>, Vec<u8>)> {
     let tables = [creates(), locks(), opens(), names(), file_ops(), exchanges(), state_ops()];
     let all = tables.into_iter().flatten().chain(newer_ops()).chain(xattr_ops());
-    let all = all.chain(crate::layouts::layout_ops());
+    let all = all.chain(super::layouts::layout_ops());
     all.map(|(op, text)| {
         let mut bytes = op.code().number().to_be_bytes().to_vec();
         bytes.extend(hex(&text));

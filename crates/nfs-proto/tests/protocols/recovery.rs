@@ -1,9 +1,6 @@
 //! Calls that a client session resends: datagrams without a reply, calls of a lost connection, and
 //! calls that the server deferred. Time is virtual.
 
-mod common;
-
-use common::{dir, fattr, file};
 use nfs_proto::client::{
     Chunk, Config, Event, File, Framing, Kind, Operation, OperationKind, Outcome, PayloadMode,
     Retry, Session, UdpWindow,
@@ -13,6 +10,8 @@ use nfs_proto::program::{self, OfferedPrograms};
 use nfs_proto::rpc::CallHeader;
 use nfs_proto::xdr::Reader;
 use nfs_proto::{CallError, server};
+
+use crate::common::{dir, fattr, file};
 
 const MS: u64 = 1_000_000;
 

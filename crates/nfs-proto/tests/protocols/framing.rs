@@ -1,9 +1,6 @@
 //! Framing: records cut at every point, in every number of fragments, with payload in and out of
 //! band, late, malformed, too long.
 
-mod common;
-
-use common::{fattr, file};
 use nfs_proto::client::{Config, File, Operation, Outcome, PayloadMode, ProtocolVersion, Session};
 use nfs_proto::limits::{EMPTY_FRAGMENTS_MAX, RECORD_BYTES_MAX};
 use nfs_proto::nfs3::Status;
@@ -11,6 +8,8 @@ use nfs_proto::program::OfferedPrograms;
 use nfs_proto::record::{Inbox, Mark, append_fragmented};
 use nfs_proto::rpc::{Credential, RpcError};
 use nfs_proto::{CallError, DecodeError, StreamError, server};
+
+use crate::common::{fattr, file};
 
 /// How a reply is damaged.
 type Damage = fn(Vec<u8>) -> Vec<u8>;

@@ -1,7 +1,5 @@
 //! NFS v4 against bytes written by hand, and against arbitrary bytes.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod compound;
 mod golden;
 mod layout_bodies;

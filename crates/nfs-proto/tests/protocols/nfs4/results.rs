@@ -7,11 +7,11 @@ use nfs_proto::nfs4::{
 };
 use nfs_proto::status::Status;
 
-use crate::common::hex;
-use crate::ops::{
+use super::ops::{
     BACK, CLIENT, CLIENT_ID, FATTR, FORE, LONGER, NAME, OTHER, OTHER_STATEID, RANGE, SESSION,
     SESSION_ID, STATE, STATEID, VERF, VERIFIER, back, fattr, fore, view,
 };
+use crate::common::hex;
 
 const CHANGE: &str = "00000001 00000001 00000002 00000003 00000004";
 
@@ -265,7 +265,7 @@ pub fn results() -> Vec<(OpResult<'static>, Vec<u8>)> {
         .chain(state_results())
         .chain(newer_results())
         .chain(xattr_results())
-        .chain(crate::layouts::layout_results())
+        .chain(super::layouts::layout_results())
         .map(|(ok, text)| (OpResult::Ok(ok), format!("00000000 {text}")));
     successes
         .chain(failures())

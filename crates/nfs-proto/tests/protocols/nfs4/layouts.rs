@@ -5,7 +5,7 @@ use nfs_proto::nfs4::{
     Op, OpOk, Time, layout_type,
 };
 
-use crate::ops::{LONGER, NAME, OTHER, OTHER_STATEID, RANGE, STATE, STATEID, view};
+use super::ops::{LONGER, NAME, OTHER, OTHER_STATEID, RANGE, STATE, STATEID, view};
 
 pub const OFFSET: u64 = 0x1_0000_0002;
 pub const LENGTH: u64 = 0x3_0000_0004;

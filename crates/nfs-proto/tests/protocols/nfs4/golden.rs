@@ -6,8 +6,8 @@ use nfs_proto::DecodeError;
 use nfs_proto::nfs4::{Op, OpCode, OpResult};
 use nfs_proto::xdr::{Reader, Writer};
 
-use crate::ops::ops;
-use crate::results::results;
+use super::ops::ops;
+use super::results::results;
 
 fn encoded(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     let mut out = Vec::new();

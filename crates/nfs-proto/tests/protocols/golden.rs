@@ -1,11 +1,10 @@
 //! Golden vectors: every procedure of NFS v3 against bytes written by hand from RFC 1813, field by
 //! field, in both directions.
 
-mod common;
-
-use common::{FATTR, calls, failures, hex, replies};
 use nfs_proto::nfs3::{Call, Procedure, Reply};
 use nfs_proto::xdr::{Reader, Writer};
+
+use crate::common::{FATTR, calls, failures, hex, replies};
 
 const DIR: &str = "00000004 d1d2d3d4";
 const FILE: &str = "00000005 f1f2f3f4 f5000000";

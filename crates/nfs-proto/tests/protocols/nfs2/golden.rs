@@ -7,8 +7,8 @@ use nfs_proto::server::encode_nfs2_read_reply_header;
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{DecodeError, server};
 
+use super::samples::{calls, fattr, file, replies};
 use crate::common::hex;
-use crate::samples::{calls, fattr, file, replies};
 
 const DIR: &str = "d1d1d1d1 d1d1d1d1 d1d1d1d1 d1d1d1d1 d1d1d1d1 d1d1d1d1 d1d1d1d1 d1d1d1d1";
 const FILE: &str = "f1f1f1f1 f1f1f1f1 f1f1f1f1 f1f1f1f1 f1f1f1f1 f1f1f1f1 f1f1f1f1 f1f1f1f1";

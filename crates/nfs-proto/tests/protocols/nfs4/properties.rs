@@ -12,8 +12,8 @@ use nfs_proto::xdr::{Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::ops::ops;
-use crate::results::results;
+use super::ops::ops;
+use super::results::results;
 
 /// Attributes of a file system, each with a value that depends on its number.
 fn file_system_attributes(seed: u64) -> Attributes<'static> {
@@ -88,7 +88,7 @@ fn all_attributes(seed: u64) -> Attributes<'static> {
         mounted_on_fileid: long(55),
         directory_notice_delay: time(56),
         entry_notice_delay: time(57),
-        layout_types: Some(crate::ops::view("00000002 00000001 00000004")),
+        layout_types: Some(super::ops::view("00000002 00000001 00000004")),
         layout_block_bytes: word(65),
         layout_alignment_bytes: word(66),
         supported_exclusive: Some(Bitmap::from_numbers(&[4, 75, 127])),
@@ -103,7 +103,7 @@ fn all_attributes(seed: u64) -> Attributes<'static> {
 
 #[test]
 fn names_unknown_attribute() {
-    let acl = super::common::hex("00000001 00001000 00000004 00000000");
+    let acl = crate::common::hex("00000001 00001000 00000004 00000000");
     let fattr = Fattr::decode(&mut Reader::new(&acl)).unwrap();
     let error = fattr.decode_values().unwrap_err();
     let expected = DecodeError::BadValue { what: "the number of an attribute", value: 12 };
@@ -125,7 +125,7 @@ fn encodes_attributes_like_rfc() {
         00000000 00000003 00000004  00000001 ffffffff ffffffff 00000006";
     let mut out = Vec::new();
     attributes.encode(Attributes::UNDERSTOOD, &mut Writer::new(&mut out));
-    assert_eq!(out, super::common::hex(golden));
+    assert_eq!(out, crate::common::hex(golden));
     assert_eq!(Fattr::decode(&mut Reader::new(&out)).unwrap().decode_values(), Ok(attributes));
     assert!(attributes.mask().contains(attribute::TIME_MODIFY_SET));
 }

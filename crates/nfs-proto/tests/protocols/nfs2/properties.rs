@@ -9,7 +9,7 @@ use nfs_proto::xdr::{Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::samples::{calls, replies};
+use super::samples::{calls, replies};
 
 fn handle() -> impl Strategy<Value = FileHandle> {
     any::<[u8; 32]>().prop_map(FileHandle)

@@ -1,9 +1,6 @@
 //! Rpcbind, portmap and MOUNT v1 on the wire: golden bytes written by hand from RFC 1833 and RFC
 //! 1094, truncation, and properties.
 
-mod common;
-
-use common::hex;
 use nfs_proto::portmap;
 use nfs_proto::rpcbind::{
     AddressEntry, Call, Netbuf, Registration, RemoteCall, Reply, UniversalAddress, VERSION_3,
@@ -12,6 +9,8 @@ use nfs_proto::rpcbind::{
 use nfs_proto::xdr::{Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use crate::common::hex;
 
 /// Program 100003, version 4, over tcp, at 127.0.0.1.8.1, owned by "me".
 const REGISTRATION: &str = "000186a3 00000004 00000003 74637000

@@ -12,12 +12,12 @@ use nfs_proto::nfs4::{
 use nfs_proto::status::Status;
 use nfs_proto::xdr::{Reader, Writer};
 
-use crate::common::hex;
-use crate::layouts::{
+use super::layouts::{
     DEVICE, DEVICE_ID, FILE, FILES, LENGTH, OFFSET, TCP, VERSIONS, bodies, errors, failed, mirrors,
     servers, stats,
 };
-use crate::ops::{RANGE, STATE, STATEID, view};
+use super::ops::{RANGE, STATE, STATEID, view};
+use crate::common::hex;
 
 fn file() -> FileHandle {
     FileHandle::from_slice(b"fh01").unwrap()
