@@ -18,16 +18,7 @@ use serde_json::Value;
 /// Environment variable with the path of the list.
 pub const LIST_VARIABLE: &str = "DFSBENCH_TEST_PROGRAMS";
 /// The integration tests run by checks; they write pages, or fill a disk created by a check.
-pub const RUN_BY_CHECKS: [&str; 8] = [
-    "report",
-    "many",
-    "question_pages",
-    "compared",
-    "contenders",
-    "durability",
-    "verification",
-    "fleet",
-];
+pub const RUN_BY_CHECKS: [&str; 2] = ["reports", "fleet"];
 
 /// A test program, and the directory where cargo would run it.
 #[derive(Clone, Debug, PartialEq, Eq)]

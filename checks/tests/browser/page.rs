@@ -120,7 +120,7 @@ fn reads(tab: &mut Tab<'_>) -> Result<()> {
 
 /// Opens the page of ten thousand runs, sorts it, and goes to its second part.
 pub fn open_ten_thousand_runs() -> Result<()> {
-    let page = written_by_test("many", "ten_thousand", "ten-thousand.html")?;
+    let page = written_by_test("keeps_page_of_many_runs_small", "ten-thousand.html")?;
     let bytes = std::fs::metadata(&page)?.len();
     ensure!(bytes < PAGE_BYTES_MAX, "the page has {bytes} bytes");
     let mut browser = Browser::start()?;
@@ -142,7 +142,7 @@ pub fn open_ten_thousand_runs() -> Result<()> {
 
 /// Filters the page of many bundles by verdict and by text, and sorts it by day.
 pub fn look_at_bundles() -> Result<()> {
-    let page = written_by_test("verification", "page_of_bundles", "bundles.html")?;
+    let page = written_by_test("page_of_bundles", "bundles.html")?;
     let mut browser = Browser::start()?;
     let mut tab = browser.open_tab()?;
     tab.open(&format!("file://{}", page.display()))?;
@@ -187,7 +187,7 @@ fn count_elements(tab: &mut Tab<'_>) -> Result<u64> {
 /// Opens the page of a matrix of 240 runs: charts within a few screens above all results, a chooser
 /// that redraws them, map cells with names.
 pub fn look_at_a_matrix() -> Result<()> {
-    let page = written_by_test("many", "a_page_of_a_matrix", "matrix.html")?;
+    let page = written_by_test("keeps_matrix_page_small", "matrix.html")?;
     let bytes = std::fs::metadata(&page)?.len();
     let mut browser = Browser::start()?;
     let mut tab = browser.open_tab()?;
@@ -281,8 +281,8 @@ fn names_cells(tab: &mut Tab<'_>) -> Result<()> {
 }
 
 /// Returns a page written by a test of `report`.
-fn written_by_test(program: &str, test_name: &str, file: &str) -> Result<PathBuf> {
-    let test = test_programs::find_test_program("report", program)?;
+fn written_by_test(test_name: &str, file: &str) -> Result<PathBuf> {
+    let test = test_programs::find_test_program("report", "reports")?;
     proc::capture_stdout(test.command().arg(test_name))?;
     Ok(repo::target_folder().join("tmp").join(file))
 }
