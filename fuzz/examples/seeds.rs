@@ -15,14 +15,14 @@ use nfs_proto::rpc::{
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_proto::{mount3, nfs2, nfs3, portmap};
 
-#[path = "../../crates/nfs-proto/tests/nfs4/layouts.rs"]
+#[path = "../../crates/nfs-proto/tests/protocols/nfs4/layouts.rs"]
 mod layouts;
-#[path = "../../crates/nfs-proto/tests/nfs4/ops.rs"]
+#[path = "../../crates/nfs-proto/tests/protocols/nfs4/ops.rs"]
 mod ops;
-#[path = "../../crates/nfs-proto/tests/nfs4/results.rs"]
+#[path = "../../crates/nfs-proto/tests/protocols/nfs4/results.rs"]
 mod results;
 // The real messages that the tests of `nfs-proto` share; a new one there becomes a seed here.
-#[path = "../../crates/nfs-proto/tests/common/mod.rs"]
+#[path = "../../crates/nfs-proto/tests/protocols/common.rs"]
 mod common;
 
 fn main() -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 #[path = "../../engine/tests/allocation_counts/mod.rs"]
 mod allocation_counts;
+#[path = "replays/common/mod.rs"]
 mod common;
 
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,6 @@
 //! Memory for reading a large campaign, on which a report of 100,000 runs depends.
 
+#[path = "results_file/material.rs"]
 mod material;
 
 use material::filled;

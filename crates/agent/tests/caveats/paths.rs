@@ -1,6 +1,6 @@
 //! Several addresses of a server, one of which is cut, slow, or idle.
 
-#[path = "../../../nfs-client/tests/common/relay.rs"]
+#[path = "../../../nfs-client/tests/client/relay.rs"]
 mod relay;
 
 use std::time::Duration;
