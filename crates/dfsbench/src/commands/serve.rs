@@ -152,6 +152,15 @@ fn report_refusals(counters: &ServerCounters) -> Option<String> {
 fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
     let faults = args.fault.iter().map(|text| parse_fault(text)).collect::<Result<Vec<_>, _>>()?;
     check_faults(&faults)?;
+    let versions = plan::parse_versions(&args.nfsvers, "--nfsvers")?;
+    let cluster = plan::parse_cluster(&cluster_keys(args))?;
+    let has_layouts = |version: &NfsVersion| matches!(version, NfsVersion::V4_1 | NfsVersion::V4_2);
+    if cluster.is_some() && !versions.iter().any(has_layouts) {
+        return Err(Failure::Usage(format!(
+            "--nfsvers: `{}` has no layouts, which data servers need (hint: add 4.1 or 4.2)",
+            args.nfsvers.join(",")
+        )));
+    }
     Ok(ServerPlan {
         memory_bytes: plan::parse_server_memory(&args.memory, "--memory")?,
         threads: match args.threads {
@@ -161,8 +170,8 @@ fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
         discard: args.discard,
         permissions: args.permissions == "on",
         delegations: args.delegations == "on",
-        versions: plan::parse_versions(&args.nfsvers, "--nfsvers")?,
-        cluster: plan::parse_cluster(&cluster_keys(args))?,
+        versions,
+        cluster,
         faults,
         fault_seed: args.fault_seed,
     })

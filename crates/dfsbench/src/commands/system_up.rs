@@ -40,7 +40,7 @@ const RESTORED_WITHIN: Duration = Duration::from_secs(120);
 /// Name of the plan that is made from the flags.
 const PLAN_NAME: &str = "systems up";
 /// Name of the host without `--hosts`.
-const HERE: &str = "here";
+const HERE: &str = "localhost";
 
 /// Sets up a system, and holds it until a signal.
 ///
@@ -232,8 +232,9 @@ fn with_admitted(lab: &LabSpec, admits: Vec<String>) -> LabSpec {
 /// Checks an address or a network such as 10.0.0.0/8.
 fn check_client_address(text: &str) -> Result<(), Failure> {
     let (address, bits) = text.split_once('/').unwrap_or((text, "0"));
+    let bits_max = if address.contains(':') { 128 } else { 32 };
     let what = match (check_address(address), bits.parse::<u8>()) {
-        (Ok(()), Ok(0..=128)) => return Ok(()),
+        (Ok(()), Ok(bits)) if bits <= bits_max => return Ok(()),
         (Ok(()), _) => format!("`{bits}` is not the length of a network's prefix"),
         (Err(why), _) => why.to_string(),
     };

@@ -163,11 +163,13 @@ pub(crate) fn read_recipe(name: &str) -> Result<Cow<'static, str>, Failure> {
             }
         };
     }
-    match plan::built_in_recipe(name) {
-        Err(_) if Path::new(name).exists() => Err(Failure::Usage(format!(
-            "there is no built-in recipe `{name}` (hint: for the file, write `./{name}`)"
+    let found = plan::built_in_recipe(name);
+    let files = [format!("./{name}"), format!("{name}.toml")];
+    match files.iter().find(|file| found.is_err() && Path::new(file).is_file()) {
+        Some(file) => Err(Failure::Usage(format!(
+            "there is no built-in recipe `{name}` (hint: for the file, write `{file}`)"
         ))),
-        found => Ok(found?.into()),
+        None => Ok(found?.into()),
     }
 }
 

@@ -66,11 +66,13 @@ fn pnfs_config(cluster: &ClusterPlan) -> Result<PnfsConfig, Failure> {
 fn find_data_server(server: &DataServerPlan) -> Result<DataServerAddress, Failure> {
     let DataServerPlan { host, port, export } = server;
     let found = (host.as_str(), *port).to_socket_addrs();
-    match found.map(|mut addresses| addresses.next()) {
-        Ok(Some(address)) => Ok(DataServerAddress { address, export: export.clone() }),
-        Ok(None) => Err(Failure::Lab(format!("data server {host}: it has no address"))),
-        Err(error) => Err(Failure::Lab(format!("data server {host}: {error}"))),
-    }
+    let reason = match found.map(|mut addresses| addresses.next()) {
+        Ok(Some(address)) => return Ok(DataServerAddress { address, export: export.clone() }),
+        Ok(None) => "it has no address".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let hint = "write a number, or HOST:PORT/EXPORT, such as 10.0.0.1:2049/export";
+    Err(Failure::Lab(format!("data server `{host}`: {reason} (hint: {hint})")))
 }
 
 fn server_versions(offered: &[NfsVersion]) -> Versions {

@@ -13,6 +13,7 @@ fn rejects_impossible_server() {
         (&["--allow", "10.0.0.0/8"], &["--allow", "127.0.0.1", "--listen"]),
         (&["--listen", "::", "--allow", "10.0.0.0/33"], &["--allow", "`10.0.0.0/33`"]),
         (&["--nfsvers", "3,4"], &["--nfsvers", "`4`", "4.1"]),
+        (&["--nfsvers", "3", "--data-servers", "2"], &["--nfsvers", "`3`", "4.1", "hint"]),
         (&["--memory", "10kB"], &["--memory", "`10kB`", "1 MiB"]),
         (&["--fault", "drpo 1%"], &["--fault", "`drpo`", "`drop`"]),
         (&["--fault", "drop 1%", "--fault", "drop 2%"], &["--fault", "drop 2%"]),
@@ -23,6 +24,15 @@ fn rejects_impossible_server() {
     ] {
         cli.refused(&[&["serve"], args].concat(), 2, words);
     }
+}
+
+#[test]
+fn names_versions_that_have_layouts() {
+    let run = ["run", "nfs://127.0.0.1/export", "--pnfs", "on"];
+    Cli::new().refused(&run, 2, &["--pnfs: applies only to nfs", "4.1 or 4.2", "default is 3"]);
+    let folder = ["run", "data", "--pnfs", "on"];
+    let refusal = Cli::new().refused(&folder, 2, &["--pnfs: ", "`data` is a directory"]);
+    assert!(!refusal.contains("default is 3"), "{refusal}");
 }
 
 #[test]

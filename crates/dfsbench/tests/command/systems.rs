@@ -15,10 +15,12 @@ fn checks_recipe_by_name_or_file() {
     // As in plans, only a path names a file.
     fs::write(cli.folder().join("glusterfs"), "name = 1\n").unwrap();
     fs::write(cli.folder().join("mine"), "name = 1\n").unwrap();
+    fs::write(cli.folder().join("new.toml"), "name = 1\n").unwrap();
     assert_eq!(cli.run(&["systems", "check", "glusterfs"]).stdout, built_in.stdout);
     cli.refused(&["systems", "check", "./glusterfs"], 2, &["./glusterfs:1:8: name: "]);
     for command in ["check", "up"] {
         cli.refused(&["systems", command, "mine"], 2, &["`mine`", "write `./mine`"]);
+        cli.refused(&["systems", command, "new"], 2, &["`new`", "write `new.toml`"]);
         cli.refused(&["systems", command, "glusterf"], 2, &["did you mean `glusterfs`"]);
         let none = ["can't read recipe `none.toml`: No such file", "`dfsbench systems` lists"];
         cli.refused(&["systems", command, "none.toml"], 2, &none);
@@ -40,7 +42,7 @@ fn leaves_no_partial_recipe() {
 #[test]
 fn refuses_addresses_that_no_recipe_can_admit() {
     let cli = Cli::new();
-    for allow in ["10.0.0.1;reboot", "$(reboot)", "10.0.0.0/129", "10.0.0.0/x", "", "a b", "-x"] {
+    for allow in ["10.0.0.1;reboot", "$(reboot)", "10.0.0.0/33", "10.0.0.0/x", "", "a b", "-x"] {
         let allow = format!("--allow={allow}");
         cli.refused(&["systems", "up", "unfs3", &allow], 2, &["--allow"]);
     }

@@ -19,6 +19,13 @@ pub(crate) fn describe_idle(setting: Setting, raw: &RawPlan) -> Fault {
         None => Fault::new(IDLE).hint(setting.meaning()),
         Some(scope) => match describe_subject(&scope, raw) {
             None => Fault::new(scope),
+            // The subject doesn't say which version was given, or is the default.
+            Some(subject)
+                if scope.ends_with("with v4.1 and later") && subject.ends_with("(nfs)") =>
+            {
+                Fault::new(format!("{scope}; {subject}"))
+                    .hint("set nfsvers to 4.1 or 4.2; the default is 3")
+            }
             Some(subject) => Fault::new(format!("{scope}; {subject}")),
         },
     }
