@@ -59,7 +59,7 @@ impl Transport {
     }
 
     /// Makes the socket ready for reading only when it has this many bytes, or has ended; returns
-    /// false if that isn't possible. A user of TLS or datagrams can't tell how many will arrive.
+    /// false if that failed, or for TLS and datagrams, whose sizes on the wire are not known here.
     ///
     /// **Source:** socket(7), SO_RCVLOWAT.
     #[expect(unsafe_code, reason = "rustix has no SO_RCVLOWAT")]
